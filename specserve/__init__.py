@@ -1,0 +1,3 @@
+"""Speculative decoding for LLM serving as a reviewed configuration."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,25 @@
+"""Group `engine`: who computes."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from specserve.config.strict import Auto, StrictModel
+
+
+class TorchEngineConfig(StrictModel):
+    """The embedded engine: a laptop CPU or one GPU."""
+
+    kind: Literal["torch"]
+    device: Literal["auto", "cpu", "cuda"]
+    num_threads: int | Auto = Field(description="CPU threads for the arithmetic; auto: all cores")
+
+
+class SglangEngineConfig(StrictModel):
+    """SGLang as it is installed."""
+
+    kind: Literal["sglang"]
+    memory_fraction: float | Auto = Field(description="share of GPU memory for weights and KV")
+
+
+EngineConfig = Annotated[TorchEngineConfig | SglangEngineConfig, Field(discriminator="kind")]

@@ -1,0 +1,1 @@
+"""OpenAI-compatible HTTP on top of any engine."""

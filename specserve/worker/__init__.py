@@ -1,0 +1,1 @@
+"""Building and supervising a worker: phases, the ledger, the process."""
