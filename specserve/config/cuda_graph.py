@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from specserve.config.strict import Auto, StrictModel
+from specserve.config.strict import Auto, Count, StrictModel
 
 
 class CudaGraphConfig(StrictModel):
     """`batch_sizes` in requests; `auto` covers every admitted batch; on a CPU none is captured."""
 
     kind: Literal["auto", "off"]
-    batch_sizes: list[int] | Auto
+    batch_sizes: list[Count] | Auto

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from specserve.config.strict import Auto, StrictModel
+from specserve.config.strict import Auto, Count, StrictModel
 
 
 class TorchEngineConfig(StrictModel):
@@ -12,14 +12,16 @@ class TorchEngineConfig(StrictModel):
 
     kind: Literal["torch"]
     device: Literal["auto", "cpu", "cuda"]
-    num_threads: int | Auto = Field(description="CPU threads for the arithmetic; auto: all cores")
+    num_threads: Count | Auto = Field(description="CPU threads for the arithmetic; auto: all cores")
 
 
 class SglangEngineConfig(StrictModel):
     """SGLang as it is installed."""
 
     kind: Literal["sglang"]
-    memory_fraction: float | Auto = Field(description="share of GPU memory for weights and KV")
+    memory_fraction: Annotated[float, Field(gt=0, lt=1)] | Auto = Field(
+        description="share of GPU memory for weights and KV"
+    )
 
 
 EngineConfig = Annotated[TorchEngineConfig | SglangEngineConfig, Field(discriminator="kind")]

@@ -1,10 +1,10 @@
 """Group `model`: the target and where its draft lies."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from specserve.config.strict import Auto, StrictModel
+from specserve.config.strict import Auto, Count, StrictModel
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
@@ -14,9 +14,11 @@ class ModelConfig(StrictModel):
 
     name: str = Field(min_length=1, description="the name clients use")
     path: str = Field(min_length=1, description="folder of the target checkpoint, or a hub id")
-    draft_path: str | None = Field(description="the model's usual EAGLE-3 draft; null if none")
+    draft_path: Annotated[str, Field(min_length=1)] | None = Field(
+        description="the model's usual EAGLE-3 draft; null if none"
+    )
     dtype: Dtype = Field(description="activation type of target and draft; auto: the checkpoint's")
-    context_length: int | Auto = Field(
+    context_length: Count | Auto = Field(
         description="most tokens a request may hold, prompt and output; auto: the checkpoint's"
     )
     trust_remote_code: bool = Field(description="run Python code that the checkpoint brings")

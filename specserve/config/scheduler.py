@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from specserve.config.strict import Auto, StrictModel
+from specserve.config.strict import Auto, Count, StrictModel
 
 
 class SchedulerConfig(StrictModel):
@@ -16,6 +16,6 @@ class SchedulerConfig(StrictModel):
     prefill_chunk_tokens: int = Field(
         ge=16, description="most prompt tokens between two decode rounds"
     )
-    max_kv_tokens: int | Auto = Field(
+    max_kv_tokens: Count | Auto = Field(
         description="KV budget over all running requests; auto: limit times context"
     )

@@ -7,6 +7,7 @@ from pydantic import Field
 from specserve.config.strict import Auto, StrictModel
 
 AuxLayerConvention = Literal["output", "input"]
+LayerId = Annotated[int, Field(ge=0)]
 
 
 class NoSpeculation(StrictModel):
@@ -19,7 +20,7 @@ class DraftConfig(StrictModel):
     """The EAGLE-3 head."""
 
     path: str = Field(min_length=1, description="folder of the draft checkpoint, or bundled:NAME")
-    aux_layer_ids: list[int] | Auto = Field(
+    aux_layer_ids: Annotated[list[LayerId], Field(min_length=1)] | Auto = Field(
         description="target layers whose hidden states feed the draft; auto: the draft's config, "
         "else 2, n/2, n-3 with a warning"
     )
@@ -35,7 +36,7 @@ class Eagle3Speculation(StrictModel):
     draft: DraftConfig
     num_steps: int = Field(ge=1, le=16, description="draft forward passes per round (depth)")
     topk: int = Field(ge=1, le=16, description="branches per draft step; 1 is a chain")
-    num_draft_tokens: int | Auto = Field(
+    num_draft_tokens: Annotated[int, Field(ge=2)] | Auto = Field(
         description="tokens verified per request and round, root included; "
         "auto: num_steps + 1 for a chain, 1 + num_steps * topk for a tree"
     )

@@ -1,10 +1,11 @@
 """The base of every configuration model: frozen, strict, and closed to unknown keys."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Auto = Literal["auto"]
+Count = Annotated[int, Field(ge=1)]
 
 
 class StrictModel(BaseModel):
@@ -13,4 +14,4 @@ class StrictModel(BaseModel):
     Models declare types, bounds and meaning; defaults live in conf/ only.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

@@ -1,0 +1,178 @@
+"""The command line: `specserve [COMMAND] [OVERRIDES] [FLAGS]`. Overrides alone describe a run.
+
+Exit codes: 0 done, 2 the configuration is wrong, 3 a build phase failed, 4 the engine broke while
+running, 130 interrupted; anything unforeseen keeps its traceback and ends with 1.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import NoReturn
+
+from specserve import __version__
+from specserve.errors import ConfigError, Problem, SpecserveError
+
+COMMANDS = ("check",)
+INTERRUPTED = 130
+
+_DESCRIBING = ("cfg", "info", "help", "hydra_help", "shell_completion")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line says; the exit code. Problems go to stderr, one a line."""
+    try:
+        return _dispatch(_parse(sys.argv[1:] if argv is None else argv))
+    except SpecserveError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _dispatch(args: argparse.Namespace) -> int:
+    if args.version:
+        print(f"specserve {__version__} (hydra {version('hydra-core')})")
+        return 0
+    command, overrides = _command(args.words)
+    if any(getattr(args, flag) for flag in _DESCRIBING):
+        return _describe(args, overrides)
+    _refuse_what_is_not_there(args, command)
+    if command == "check":
+        from specserve.check import check_run  # heavy: pydantic, Hydra; not needed for --version
+
+        print(check_run(overrides, args.config_dir, args.facts))
+        return 0
+    return _serve(overrides, args.config_dir)
+
+
+def _serve(overrides: list[str], config_dirs: list[Path]) -> int:
+    """Build the worker and serve. The machine is asked and torch is started from here on only."""
+    from specserve.config.load import load_run  # heavy
+    from specserve.config.warnings import config_warnings
+
+    run = load_run(overrides, config_dirs)
+
+    import structlog  # heavy, and of no use to a run that is refused
+
+    from specserve.log import configure
+    from specserve.serve import serve
+
+    configure(run.config.logging)
+    log = structlog.get_logger("specserve.cli")
+    for warning in config_warnings(run.config):
+        log.warning("config.warning", text=warning)
+    return serve(run.config, overrides=overrides, run_directory=run.run_directory)
+
+
+def _describe(args: argparse.Namespace, overrides: list[str]) -> int:
+    """Let Hydra print the configuration, its help or its completion."""
+    import hydra  # heavy
+
+    from specserve.config.compose import CONFIG_NAME, config_directory, search_path_override
+
+    flags = [
+        *(["--cfg", args.cfg] if args.cfg else []),
+        *(["--package", args.package] if args.package else []),
+        *(["--info", args.info] if args.info else []),
+        *(["--resolve"] if args.resolve else []),
+        *(["--help"] if args.help else []),
+        *(["--hydra-help"] if args.hydra_help else []),
+        *(["--shell-completion"] if args.shell_completion else []),
+    ]
+    # Hydra reads sys.argv itself. Flags go first, so that none takes an override for its argument.
+    sys.argv[1:] = [*flags, *search_path_override(overrides, args.config_dir), *overrides]
+    describe = hydra.main(
+        version_base="1.3", config_path=str(config_directory()), config_name=CONFIG_NAME
+    )(_no_task)
+    try:
+        describe()
+    except SystemExit as end:
+        # Hydra has printed why; with these flags only the configuration can be wrong.
+        return ConfigError.exit_code if end.code else 0
+    return 0
+
+
+def _no_task(_: object) -> None:
+    """Hydra runs no task when it describes."""
+
+
+def _command(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The command, None for the run itself, and the overrides."""
+    if not words or "=" in words[0] or words[0].startswith(("+", "~")):
+        return None, list(words)
+    if words[0] in COMMANDS:
+        return words[0], list(words[1:])
+    raise ConfigError(
+        [
+            Problem(
+                key="COMMAND",
+                value=words[0],
+                expected=f"one of {', '.join(COMMANDS)}, or none to serve",
+                fix="use `specserve check`, or give overrides only to serve",
+            )
+        ]
+    )
+
+
+def _refuse_what_is_not_there(args: argparse.Namespace, command: str | None) -> None:
+    problems = []
+    if args.multirun:
+        problems.append(
+            Problem(
+                key="--multirun",
+                value=True,
+                expected="a single run: measuring several comes in a later version",
+                fix="leave out --multirun and give one value to each key",
+            )
+        )
+    if args.facts is not None and command != "check":
+        problems.append(
+            Problem(
+                key="--facts",
+                value=str(args.facts),
+                expected="the command check: a run measures its own machine",
+                fix="use `specserve check --facts FILE`",
+            )
+        )
+    if args.resolve or args.package:
+        problems.append(
+            Problem(
+                key="--resolve" if args.resolve else "--package",
+                value=args.resolve or args.package,
+                expected="--cfg beside it",
+                fix="use `specserve --cfg job --resolve`",
+            )
+        )
+    if problems:
+        raise ConfigError(problems)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A wrong flag is a wrong configuration, told like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        fix = "see `specserve --help`"
+        raise ConfigError(
+            [Problem(key="command line", value=message, expected="flags of specserve", fix=fix)]
+        )
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = _Parser(prog="specserve", add_help=False, allow_abbrev=False)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--facts", type=Path)
+    parser.add_argument("--config-dir", "-cd", type=Path, action="append", default=[])
+    parser.add_argument("--version", action="store_true")
+    parser.add_argument("--multirun", "-m", action="store_true")
+    parser.add_argument("--resolve", action="store_true")
+    parser.add_argument("--package", "-p")
+    hydra = parser.add_mutually_exclusive_group()
+    hydra.add_argument("--cfg", "-c", choices=["job", "hydra", "all"])
+    info = ["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"]
+    hydra.add_argument("--info", "-i", nargs="?", const="all", choices=info)
+    hydra.add_argument("--help", "-h", action="store_true")
+    hydra.add_argument("--hydra-help", action="store_true")
+    hydra.add_argument("--shell-completion", "-sc", action="store_true")
+    return parser.parse_intermixed_args(argv)

@@ -1,0 +1,38 @@
+import pytest
+
+from specserve.config.compose import compose_tree
+from specserve.config.validate import parse_run
+from specserve.config.warnings import config_warnings
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["+experiment=topk1_v2", "policy.disable_above=16"], "never acts"),
+        (["speculation=eagle3_topk1"], "stays unused"),
+        (["server.host=0.0.0.0"], "without server.api_key"),
+        (["server.host=::"], "without server.api_key"),
+        (["server.host=gpu-7"], "without server.api_key"),
+        (["cuda_graph=off", "cuda_graph.batch_sizes=[1]"], "no effect"),
+    ],
+)
+def test_what_is_probably_not_meant_is_said(overrides: list[str], words: str) -> None:
+    [warning] = config_warnings(parse_run(compose_tree(overrides)))
+
+    assert words in warning
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [],
+        ["+experiment=topk1_v2", "policy.disable_above=15"],
+        ["server.host=127.0.0.2"],
+        ["server.host=::1"],
+        ["server.host=localhost"],
+        ["server.host=0.0.0.0", "server.api_key=secret"],
+        ["cuda_graph=off"],
+    ],
+)
+def test_an_ordinary_run_raises_no_doubt(overrides: list[str]) -> None:
+    assert () == config_warnings(parse_run(compose_tree(overrides)))
