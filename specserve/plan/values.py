@@ -1,4 +1,4 @@
-"""RunConfig + Facts -> Plan: the one pure function in which every "auto" is decided."""
+"""The plan and its parts: plain frozen values, JSON-able, with every "auto" decided."""
 
 from typing import Any, Literal
 
@@ -7,7 +7,10 @@ from specserve.config.strict import StrictModel
 
 
 class Adjustment(StrictModel):
-    """A value that differs from what the config says, or that the config left open."""
+    """A value that differs from what the config says, or that the config left open.
+
+    `asked` and `effective` are JSON values.
+    """
 
     key: str
     asked: Any
@@ -76,13 +79,28 @@ class SchedulerPlan(StrictModel):
 
 
 class MemoryPlan(StrictModel):
-    """Bytes that the build will allocate, counted beforehand."""
+    """Bytes that the build will allocate on each device, counted beforehand.
+
+    Exact for engine=torch where the tensor headers are known; else an estimate from the config.
+    Activations, rotary tables and what the runtime itself takes are not in it.
+    """
 
     target_weight_bytes: int
     draft_weight_bytes: int
     kv_bytes: int
     draft_kv_bytes: int
     feature_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it together."""
+        return (
+            self.target_weight_bytes
+            + self.draft_weight_bytes
+            + self.kv_bytes
+            + self.draft_kv_bytes
+            + self.feature_bytes
+        )
 
 
 class Plan(StrictModel):

@@ -1,0 +1,119 @@
+"""Where and with what a run computes: device, threads, attention back-end, GPUs."""
+
+from typing import Literal, assert_never
+
+from specserve.config.engine import SglangEngineConfig, TorchEngineConfig
+from specserve.config.run import RunConfig
+from specserve.errors import Problem
+from specserve.facts import Facts, Machine
+from specserve.plan.notes import Notes
+
+Device = Literal["cpu", "cuda"]
+Attention = Literal["sdpa", "fa3", "triton", "flashinfer"]
+
+
+def choose_device(config: RunConfig, facts: Facts, notes: Notes) -> Device:
+    """`auto` takes a GPU if there is one and the installed torch can use it."""
+    match config.engine:
+        case SglangEngineConfig():
+            notes.refuse(_gpu_count_problems(config, facts.machine))
+            return "cuda"
+        case TorchEngineConfig(device="auto"):
+            device, reason = _auto_device(facts)
+            notes.adjust("engine.device", "auto", device, reason)
+            return device
+        case TorchEngineConfig(device=device):
+            if device == "cuda" and not _can_use_cuda(facts):
+                notes.refuse([_no_cuda(facts)])
+            return "cuda" if device == "cuda" else "cpu"
+        case _:
+            assert_never(config.engine)
+
+
+def choose_num_threads(config: RunConfig, machine: Machine, notes: Notes) -> int:
+    """`auto` takes every core of this process."""
+    asked = config.engine.num_threads if isinstance(config.engine, TorchEngineConfig) else "auto"
+    if asked != "auto":
+        if asked > machine.cpu_count:
+            notes.warn(
+                f"engine.num_threads={asked} on {machine.cpu_count} cores: threads that wait for "
+                "each other make every step slower"
+            )
+        return asked
+    if isinstance(config.engine, TorchEngineConfig):
+        cores = machine.cpu_count
+        notes.adjust("engine.num_threads", "auto", cores, f"the machine has {cores} cores")
+    return machine.cpu_count
+
+
+def choose_attention(config: RunConfig, machine: Machine, notes: Notes) -> Attention:
+    """`auto` takes what the engine has: sdpa for torch; for SGLang by the GPU's generation."""
+    asked = config.attention.kind
+    if asked != "auto":
+        return asked
+    attention, reason = _auto_attention(config, machine)
+    notes.adjust("attention.kind", "auto", attention, reason)
+    return attention
+
+
+def gpus_per_node(config: RunConfig) -> int:
+    """GPUs that this machine must have for its share of the tensor parallelism."""
+    return -(-config.parallel.tensor_parallel // config.parallel.num_nodes)
+
+
+def _auto_device(facts: Facts) -> tuple[Device, str]:
+    if not facts.machine.gpus:
+        return "cpu", "no GPU is visible to this process"
+    if not _can_use_cuda(facts):
+        return "cpu", f"torch {facts.versions.get('torch')} is built without CUDA"
+    return "cuda", f"{facts.machine.gpus[0].name} is visible to this process"
+
+
+def _can_use_cuda(facts: Facts) -> bool:
+    return bool(facts.machine.gpus) and not facts.versions.get("torch", "").endswith("+cpu")
+
+
+def _no_cuda(facts: Facts) -> Problem:
+    found = f"torch {facts.versions.get('torch')}, built without CUDA"
+    return Problem(
+        key="engine.device",
+        value="cuda",
+        expected="a GPU that torch can use, found "
+        + (found if facts.machine.gpus else "no GPU that is visible to this process"),
+        fix="set engine.device=cpu",
+    )
+
+
+def _gpu_count_problems(config: RunConfig, machine: Machine) -> list[Problem]:
+    needed, visible = gpus_per_node(config), len(machine.gpus)
+    if visible >= needed:
+        return []
+    fix = "run on such a machine, or check against its recorded facts with --facts FILE"
+    if visible and config.parallel.num_nodes == 1:
+        fix = f"set parallel.tensor_parallel={_power_of_two_below(visible)}, or {fix}"
+    return [
+        Problem(
+            key="parallel.tensor_parallel",
+            value=config.parallel.tensor_parallel,
+            expected=f"{needed} visible GPUs on this machine for engine=sglang, found {visible}",
+            fix=fix,
+        )
+    ]
+
+
+def _auto_attention(config: RunConfig, machine: Machine) -> tuple[Attention, str]:
+    match config.engine:
+        case TorchEngineConfig():
+            return "sdpa", "it is what engine=torch has"
+        case SglangEngineConfig():
+            capability = machine.gpus[0].compute_capability if machine.gpus else "unknown"
+            if capability.startswith("9."):
+                return "fa3", f"the GPU's compute capability is {capability} (Hopper)"
+            return "flashinfer", f"the GPU's compute capability is {capability}; fa3 needs 9.x"
+        case _:
+            assert_never(config.engine)
+
+
+def _power_of_two_below(count: int) -> int:
+    """The largest power of two that is not above `count`, at least 1."""
+    return 1 << (count.bit_length() - 1)
