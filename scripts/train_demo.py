@@ -11,7 +11,6 @@ left in the output folder.
 import argparse
 import dataclasses
 import json
-import platform
 import sys
 import tarfile
 import time
@@ -26,11 +25,14 @@ from demo_training.checkpoint import (
     save_target,
     transformers_difference,
 )
-from demo_training.corpus import Corpus, pack_corpus, read_corpus
+from demo_training.corpus import Corpus, Document, pack_corpus, read_corpus
 from demo_training.draft import train_draft
+from demo_training.eagle3 import Draft
 from demo_training.evaluation import figures, speculate
 from demo_training.generation import own_text
+from demo_training.llama import Llama
 from demo_training.prompts import held_out_prompts, save_prompts
+from demo_training.record import add_figures, machine_record, training_record
 from demo_training.settings import FULL, SMOKE, Settings
 from demo_training.stream import packed, windows
 from demo_training.target import bits_per_byte, held_out_loss, train_target
@@ -86,8 +88,9 @@ def make_target(
         f"{len(corpus.held_out)} files, {len(held_out):,} tokens, {len(prompts)} prompts"
     )
     target = train_target(settings, training, held_out, compiled=compiled)
-    print(f"target: {_num_parameters(target):,} parameters")
     save_target(target, out / "target", end_of_text_id(tokenizer))
+    record = training_record(settings, corpus, device, num_training_tokens=len(training))
+    add_figures(out, "target_training", record)
 
 
 def make_draft(
@@ -100,17 +103,49 @@ def make_draft(
     generator = torch.Generator().manual_seed(settings.seed)
     text = own_text(target, training, settings.generation, generator)
     draft = train_draft(settings, target, training, text, compiled=compiled)
-    print(f"draft: {_num_parameters(draft):,} parameters")
     save_draft(draft, out / "draft", end_of_text_id(tokenizer))
+    record = training_record(
+        settings, corpus, device, num_training_tokens=len(training) + text.numel()
+    )
+    add_figures(out, "draft_training", record)
 
 
 def evaluate(settings: Settings, corpus: Corpus, out: Path, device: torch.device) -> None:
-    """Measure the pair as saved, in float32, and write figures.json."""
-    tokenizer, plan = _tokenizer(out), settings.evaluation
+    """Measure the pair as saved, in float32. Ends with an error if transformers disagrees."""
+    tokenizer = _tokenizer(out)
     target = load_target(out / "target", device)
     draft = load_draft(out / "draft", target, device)
-    prompts = held_out_prompts(corpus.held_out, tokenizer, plan)
+    prompts = held_out_prompts(corpus.held_out, tokenizer, settings.evaluation)
     save_prompts(prompts, out / "held_out_prompts.jsonl")
+    add_figures(out, "draft", draft_figures(settings, prompts, tokenizer, target, draft))
+
+    held_out = packed(tokenizer, corpus.held_out, device)
+    loss = held_out_loss(target, held_out, settings.target.sequence_tokens)
+    num_bytes = sum(len(document.text.encode()) for document in corpus.held_out)
+    sample = windows(held_out, min(settings.shape.context_length, len(held_out)))[:2]
+    difference = transformers_difference(out / "target", target, sample)
+    measured = {
+        "parameters": num_parameters(target),
+        "held_out_loss": loss,
+        "held_out_bits_per_byte": bits_per_byte(loss, len(held_out), num_bytes),
+        "largest_logit_difference_to_transformers": difference,
+    }
+    print(json.dumps(measured, indent=2))
+    add_figures(out, "target", measured)
+    add_figures(out, "evaluated_on", machine_record(device))
+    if difference > LARGEST_LOGIT_DIFFERENCE:
+        sys.exit(f"the saved target differs from transformers' by {difference:.2e} in a logit")
+
+
+def draft_figures(
+    settings: Settings,
+    prompts: list[Document],
+    tokenizer: Tokenizer,
+    target: Llama,
+    draft: Draft,
+) -> dict[str, Any]:
+    """Speculate on every prompt; prints the first few texts to look at."""
+    plan = settings.evaluation
     traces = [
         speculate(
             target,
@@ -122,47 +157,21 @@ def evaluate(settings: Settings, corpus: Corpus, out: Path, device: torch.device
         )
         for prompt in prompts
     ]
-    for prompt, trace in zip(prompts[:4], traces[:4], strict=True):
+    for prompt, trace in zip(prompts[:4], traces[:4], strict=False):
         print(f"--- {prompt.path}\n{prompt.text}<<<{tokenizer.decode(trace.tokens)}>>>")
-    held_out = packed(tokenizer, corpus.held_out, device)
-    loss = held_out_loss(target, held_out, settings.target.sequence_tokens)
-    num_bytes = sum(len(document.text.encode()) for document in corpus.held_out)
-    sample = windows(held_out, min(settings.shape.context_length, len(held_out)))[:2]
-    difference = transformers_difference(out / "target", target, sample)
-    report = {
-        "target": {
-            "parameters": _num_parameters(target),
-            "held_out_loss": loss,
-            "held_out_bits_per_byte": bits_per_byte(loss, len(held_out), num_bytes),
-            "largest_logit_difference_to_transformers": difference,
-        },
-        "draft": {"parameters": _num_parameters(draft), **figures(traces, plan.num_steps)},
-        "run": _run_record(settings, corpus, device),
-    }
-    (out / "figures.json").write_text(json.dumps(report, indent=2) + "\n")
-    print(json.dumps({name: report[name] for name in ("target", "draft")}, indent=2))
-    if difference > LARGEST_LOGIT_DIFFERENCE:
-        sys.exit(f"the saved target differs from transformers' by {difference:.2e} in a logit")
+    measured = {"parameters": num_parameters(draft), **figures(traces, plan.num_steps)}
+    print(json.dumps(measured, indent=2))
+    return measured
 
 
-def _run_record(settings: Settings, corpus: Corpus, device: torch.device) -> dict[str, Any]:
-    return {
-        "settings": dataclasses.asdict(settings),
-        "num_training_files": len(corpus.training),
-        "num_held_out_files": len(corpus.held_out),
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-    }
+def num_parameters(model: torch.nn.Module) -> int:
+    """Weights of the model itself; what a draft borrows is not counted."""
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _tokenizer(out: Path) -> Tokenizer:
     tokenizer: Tokenizer = Tokenizer.from_file(str(out / "target" / "tokenizer.json"))
     return tokenizer
-
-
-def _num_parameters(model: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _write_tar(out: Path, archive: Path) -> None:

@@ -36,12 +36,13 @@ def speculate(
     """Continue `prompt` greedily in rounds of `num_steps` proposals, up to the end token."""
     device = draft.draft_ids.device
     text = list(prompt)
-    text.append(int(_run(target, text, device)[0][-1]))
+    choices, features = _run(target, text, device)
+    text.append(int(choices[-1]))
     accepted: list[int] = []
     while len(text) < len(prompt) + max_new_tokens and end_id not in text[len(prompt) :]:
-        _, features = _run(target, text[:-1], device)
-        proposals = propose(target, draft, text, features, num_steps)
-        choices, _ = _run(target, text + proposals, device)
+        # What was rejected is cut off: of each kept token but the last, the feature is known.
+        proposals = propose(target, draft, text, features[: len(text) - 1], num_steps)
+        choices, features = _run(target, text + proposals, device)
         checked = choices[len(text) - 1 :].tolist()
         num_accepted = 0
         while num_accepted < num_steps and proposals[num_accepted] == checked[num_accepted]:

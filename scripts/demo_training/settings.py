@@ -89,7 +89,7 @@ FULL = Settings(
         context_length=1024,
     ),
     target=Training(
-        minutes=8.0,
+        minutes=6.0,
         batch_size=192,
         sequence_tokens=512,
         learning_rate=2.5e-3,
@@ -97,7 +97,7 @@ FULL = Settings(
         dropout=0.1,
     ),
     draft=Training(
-        minutes=4.0,
+        minutes=4.5,
         batch_size=64,
         sequence_tokens=512,
         learning_rate=2e-3,

@@ -1,0 +1,47 @@
+"""Every phase and event of a run: to its files, to the log, and to whoever asks /ready."""
+
+from typing import Any
+
+import structlog
+
+from specserve.plan import Plan
+from specserve.server.state import ServerState
+from specserve.worker.events import EventLog
+from specserve.worker.phases import PhaseRecord
+
+_LOG = structlog.get_logger("specserve.run")
+
+
+class RunRecord:
+    """Tells of a run as it goes."""
+
+    def __init__(self, events: EventLog, state: ServerState) -> None:
+        self._events = events
+        self._state = state
+
+    def event(self, kind: str, fields: dict[str, Any]) -> None:
+        """Raises JournalError if events.jsonl can't take it."""
+        write = _LOG.warning if kind.startswith("warning.") else _LOG.info
+        write(kind, **fields)
+        self._events.append(kind, fields)
+
+    def phase(self, record: PhaseRecord) -> None:
+        """A record that is in the ledger already."""
+        if record.event == "start":
+            self._state.start_phase(record.phase)
+        write = _LOG.error if record.event in ("failed", "undo_failed") else _LOG.info
+        write(
+            f"phase.{record.event}",
+            phase=record.phase.value,
+            rank=record.rank,
+            seconds=round(record.seconds, 3),
+            host_mebibytes=(record.host_bytes_after or record.host_bytes_before) >> 20,
+            details=record.details,
+        )
+
+    def plan(self, plan: Plan) -> None:
+        """What was decided, and what the user should know of it."""
+        for adjustment in plan.adjustments:
+            _LOG.info("plan.decided", **adjustment.model_dump())
+        for warning in plan.warnings:
+            self.event("warning.plan", {"text": warning})

@@ -1,0 +1,1 @@
+"""What specserve tests itself with, for its users as well: a scripted engine, small checkpoints."""

@@ -1,0 +1,70 @@
+"""One decoder block: grouped-query attention and a SwiGLU MLP, the same in target and draft."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from specserve.torch_engine.attention import CachedAttention
+from specserve.torch_engine.norm import RmsNorm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockShape:
+    """Sizes of a block, and which of the optional tensors it has.
+
+    `input_size` is the width that queries, keys and values are made from: the hidden size in a
+    target, twice that in an EAGLE-3 head. `qk_norm` norms every query and key head.
+    """
+
+    hidden_size: int
+    input_size: int
+    intermediate_size: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    norm_eps: float
+    qkv_bias: bool
+    output_bias: bool
+    mlp_bias: bool
+    qk_norm: bool
+
+
+class Block(nn.Module):
+    """The projections that share an input are one matrix: queries, keys, values; gate, up.
+
+    Query and key rows are stored in rotary pairs (see `rope`), so that a checkpoint's tensors have
+    to be reordered on their way in.
+    """
+
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        hidden, eps = shape.hidden_size, shape.norm_eps
+        q_width = shape.num_heads * shape.head_dim
+        kv_width = shape.num_kv_heads * shape.head_dim
+        self.input_layernorm = RmsNorm((hidden,), eps)
+        self.qkv_proj = nn.Linear(shape.input_size, q_width + 2 * kv_width, bias=shape.qkv_bias)
+        self.o_proj = nn.Linear(q_width, hidden, bias=shape.output_bias)
+        self.post_attention_layernorm = RmsNorm((hidden,), eps)
+        self.gate_up_proj = nn.Linear(hidden, 2 * shape.intermediate_size, bias=shape.mlp_bias)
+        self.down_proj = nn.Linear(shape.intermediate_size, hidden, bias=shape.mlp_bias)
+        self.qk_norm: RmsNorm | None = None
+        self._num_qk_heads = shape.num_heads + shape.num_kv_heads
+        if shape.qk_norm:
+            self.qk_norm = RmsNorm((self._num_qk_heads, shape.head_dim), eps)
+
+    def forward(
+        self, normed: Tensor, residual: Tensor, attention: CachedAttention, layer: int
+    ) -> Tensor:
+        """Attend from `normed` [B, Q, input_size], and add to `residual` [B, Q, hidden_size].
+
+        `layer` is the block's place in the cache. Returns a new tensor.
+        """
+        heads = self.qkv_proj(normed).view(attention.heads_shape)
+        if self.qk_norm is not None:
+            queries_keys = heads.narrow(2, 0, self._num_qk_heads)
+            queries_keys.copy_(self.qk_norm(queries_keys))
+        hidden = self.o_proj(attention.attend(layer, heads)).add_(residual)
+        gate, up = self.gate_up_proj(self.post_attention_layernorm(hidden)).chunk(2, dim=-1)
+        mlp: Tensor = self.down_proj(functional.silu(gate).mul_(up))
+        return mlp.add_(hidden)
