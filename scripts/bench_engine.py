@@ -12,26 +12,18 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from engine_arms import Arm, held_out_prompts, make_arm
+from transformers import AutoModelForCausalLM
 
-from specserve.config.load import load_run
 from specserve.config.paths import resolve_path
-from specserve.engine import GenerationRequest, Sampling
-from specserve.facts import gather_facts
-from specserve.plan import Plan, make_plan
-from specserve.torch_engine.build import build
-from specserve.torch_engine.loop import Loop
-from specserve.torch_engine.process import make_loop
-from specserve.worker.phases import PhaseRunner
 
-GREEDY = Sampling(temperature=0.0, top_p=1.0, top_k=None, min_p=0.0, seed=0, logit_bias={})
 PLAIN = ["+experiment=baseline"]
 EAGLE = ["+experiment=topk1_v2", "policy=always"]
 
@@ -46,77 +38,6 @@ class Figure:
     least: float
     most: float
     reached: bool
-
-
-class ForwardClock:
-    """Adds up the seconds inside the forward passes of a loop's models."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`function`, its time counted."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the pass takes
-            began = time.perf_counter()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self.seconds += time.perf_counter() - began
-
-        return call
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
-    """A loop, and the clock of its forward passes."""
-
-    loop: Loop
-    clock: ForwardClock
-
-    def generate(self, prompts: Sequence[tuple[int, ...]], num_tokens: int) -> float:
-        """Serve all prompts at once; output tokens per second."""
-        began = time.perf_counter()
-        for index, prompt in enumerate(prompts):
-            self.loop.submit(_request(str(index), prompt, num_tokens))
-        while self.loop.has_work:
-            self.loop.step()
-        return len(prompts) * num_tokens / (time.perf_counter() - began)
-
-    def generate_each(self, prompts: Sequence[tuple[int, ...]], num_tokens: int) -> float:
-        """Serve one prompt after the other; output tokens per second."""
-        began = time.perf_counter()
-        for prompt in prompts:
-            self.generate([prompt], num_tokens)
-        return len(prompts) * num_tokens / (time.perf_counter() - began)
-
-
-def make_arm(overrides: Sequence[str]) -> Arm:
-    """Build the loop of a configuration in this process."""
-    config = load_run(overrides).config
-    plan: Plan = make_plan(config, gather_facts(config))
-    worker = build(plan, PhaseRunner(emit=lambda record: None))
-    clock = ForwardClock()
-    models = [worker.target.model, *([worker.draft] if worker.draft else [])]
-    for model in models:
-        for name in ("forward", "logits", "fuse"):
-            if hasattr(model, name):
-                setattr(model, name, clock.timed(getattr(model, name)))
-    return Arm(loop=make_loop(worker), clock=clock)
-
-
-def _request(identity: str, prompt: tuple[int, ...], num_tokens: int) -> GenerationRequest:
-    return GenerationRequest(
-        request_id=identity,
-        prompt_token_ids=prompt,
-        max_tokens=num_tokens,
-        sampling=GREEDY,
-        stop=(),
-        stop_token_ids=(),
-        top_logprobs=None,
-        speculation=True,
-        ignore_eos=True,
-    )
 
 
 def transformers_rate(
@@ -137,14 +58,6 @@ def transformers_rate(
             pad_token_id=0,
         )
     return len(prompts) * num_tokens / (time.perf_counter() - began)
-
-
-def held_out_prompts(count: int) -> list[tuple[int, ...]]:
-    """Token ids of the demo's first held-out prompts."""
-    tokenizer = AutoTokenizer.from_pretrained(resolve_path("bundled:demo/target"))
-    lines = Path(resolve_path("bundled:demo/held_out_prompts.jsonl")).read_text("utf-8")
-    texts = [json.loads(line)["prompt"] for line in lines.splitlines()[:count]]
-    return [tuple(tokenizer.encode(text)) for text in texts]
 
 
 @contextmanager

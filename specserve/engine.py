@@ -72,7 +72,8 @@ class TokenLogprob:
 class RequestCounters:
     """Raw speculation counters of one request, so far; they only grow.
 
-    `drafted` proposed tokens verified for this request (root excluded), `accepted` of them kept,
+    `drafted` proposed tokens verified for this request (root excluded), `accepted` of them agreed
+    with the target (also where a stop or the cap then trimmed the run),
     `verify_rounds` rounds in which it was verified, `plain_steps` rounds in which it decoded
     plainly, `emitted` tokens it got (trimmed tokens excluded).
     """
@@ -118,7 +119,8 @@ class EngineStats:
     """Totals since start; they never decrease, so callers subtract two snapshots.
 
     `draft_calls` counts draft forward passes that propose, `draft_upkeep_calls` those that only
-    keep the draft's state (while_off: warm, refill), `verify_calls` target passes that verify.
+    keep the draft's state (prompt chunks; while_off: warm, refill), `verify_calls` target passes
+    that verify.
     `accepted_by_position[i]` counts requests-rounds in which draft token i+1 was accepted.
     `running` requests hold KV slots (prefill included), `running_decodes` are in decode.
     """

@@ -41,13 +41,18 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The scheduler's limits. `max_kv_tokens` None: a full context for each running request."""
+    """The scheduler's limits.
+
+    `max_kv_tokens` None: a full context for each running request. `row_tokens` None: room for
+    that, and for what the last rounds overshoot.
+    """
 
     kind: Literal["overlap", "sync"] = "sync"
     max_running_requests: int = 8
     max_queued_requests: int = 100
     prefill_chunk_tokens: int = 64
     max_kv_tokens: int | None = None
+    row_tokens: int | None = None
 
 
 def open_loop(
@@ -136,19 +141,15 @@ def _speculation_plan(speculation: Speculation) -> SpeculationPlan:
 def _scheduler_plan(
     sizes: Sizes, context_length: int, speculation: SpeculationPlan | None
 ) -> SchedulerPlan:
-    budget = sizes.max_kv_tokens
-    most = (
-        speculation.num_draft_tokens + speculation.topk * speculation.num_steps
-        if speculation
-        else 1
-    )
+    budget, row_tokens = sizes.max_kv_tokens, sizes.row_tokens
+    slack = 2 * (speculation.num_draft_tokens if speculation else 1) + 1
     return SchedulerPlan(
         kind=sizes.kind,
         max_running_requests=sizes.max_running_requests,
         max_queued_requests=sizes.max_queued_requests,
         prefill_chunk_tokens=sizes.prefill_chunk_tokens,
         max_kv_tokens=context_length * sizes.max_running_requests if budget is None else budget,
-        row_tokens=context_length + 2 * most + 1,
+        row_tokens=context_length + slack if row_tokens is None else row_tokens,
     )
 
 

@@ -4,6 +4,7 @@ B rows, Q queries each, L slots looked at, H query heads, Hkv key/value heads, G
 heads that share one, D head size.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -75,25 +76,22 @@ class CachedAttention:
     """The attention of one forward pass: what its Step says, made ready once for all layers."""
 
     def __init__(self, step: Step, cache: KVCache, frequency: Tensor, num_heads: int) -> None:
-        num_kv_heads = cache.num_kv_heads
+        num_kv_heads, head_dim = cache.num_kv_heads, cache.head_dim
+        group = num_heads // num_kv_heads
         self._cache = cache
         self._num_heads = num_heads
         self._num_kv_heads = num_kv_heads
-        self._group = (num_heads // num_kv_heads, cache.head_dim)
-        self._num_queries = step.num_queries
+        self._split_heads = (step.num_rows, step.num_queries, num_kv_heads, group, head_dim)
+        self._split_mixed = (step.num_rows, num_kv_heads, step.num_queries, group, head_dim)
         self._rotation = rotations(step.positions, frequency)
         self._index = cache.vector_index(step.slots, step.first_row, step.num_rows)
-        self._keys, self._values = cache.read(step.first_row, step.num_rows, step.kv_tokens)
-        self._scale = cache.head_dim**-0.5
-        self._by_products = _prefers_products(step, cache)
-        self._bias = None if step.mask is None else _bias(step.mask, self._group[0], cache)
-        if self._by_products:
-            self._make_batches(step.num_rows * num_kv_heads)
+        way = _products if _few_in_float(step, cache) else _fused
+        self._mix = way(step, cache, group)
         self.heads_shape = (
             step.num_rows,
             step.num_queries,
             num_heads + 2 * num_kv_heads,
-            cache.head_dim,
+            head_dim,
         )
 
     def attend(self, layer: int, heads: Tensor) -> Tensor:
@@ -105,65 +103,66 @@ class CachedAttention:
         num_heads, num_kv_heads = self._num_heads, self._num_kv_heads
         rotate_(heads.narrow(2, 0, num_heads + num_kv_heads), self._rotation)
         self._cache.write(layer, self._index, heads.narrow(2, num_heads, 2 * num_kv_heads))
-        queries = self._grouped(heads.narrow(2, 0, num_heads))
-        if self._by_products:
-            return self._ungrouped(self._products(layer, queries))
-        mixed = functional.scaled_dot_product_attention(
-            queries, self._keys[layer], self._values[layer], attn_mask=self._bias
-        )
-        return self._ungrouped(mixed)
-
-    def _products(self, layer: int, queries: Tensor) -> Tensor:
-        """Scores, softmax and weighted sum, each as one operation on [B * Hkv, Q * G, ...]."""
-        scores = torch.baddbmm(
-            self._scores_bias,
-            queries.reshape(self._batch_shape),
-            self._key_batches[layer],
-            beta=self._beta,
-            alpha=self._scale,
-        )
-        return torch.bmm(scores.softmax(-1), self._value_batches[layer]).view(queries.shape)
-
-    def _make_batches(self, num_batches: int) -> None:
-        """Views of keys, values and bias as `_products` multiplies them."""
-        group, head_dim = self._group
-        self._batch_shape = (num_batches, self._num_queries * group, head_dim)
-        self._key_batches = [keys.flatten(0, 1).transpose(1, 2) for keys in self._keys]
-        self._value_batches = [values.flatten(0, 1) for values in self._values]
-        if self._bias is None:
-            # beta = 0: the value is not read, the shape only has to broadcast.
-            self._beta, self._scores_bias = 0, self._keys[0][:1, 0, :1, :1]
-        else:
-            bias = self._bias.expand(-1, self._num_kv_heads, -1, -1)
-            self._beta, self._scores_bias = 1, bias.flatten(0, 1)
-
-    def _grouped(self, queries: Tensor) -> Tensor:
-        """[B, Q, H, D] -> [B, Hkv, Q * G, D], where G query heads share a key/value head."""
-        split = queries.view(*queries.shape[:2], self._num_kv_heads, *self._group)
-        return split.transpose(1, 2).flatten(2, 3)
-
-    def _ungrouped(self, mixed: Tensor) -> Tensor:
-        """[B, Hkv, Q * G, D] -> [B, Q, H * D]."""
-        split = mixed.view(*mixed.shape[:2], self._num_queries, *self._group)
-        return split.transpose(1, 2).flatten(2)
+        # Query heads that share keys become further queries: [B, Hkv, Q * G, D].
+        queries = heads.narrow(2, 0, num_heads).view(self._split_heads)
+        mixed = self._mix(layer, queries.transpose(1, 2).flatten(2, 3))
+        return mixed.view(self._split_mixed).transpose(1, 2).flatten(2)
 
 
-def _prefers_products(step: Step, cache: KVCache) -> bool:
-    """Other dtypes than float32 would round the weights between the two products."""
+# (layer, queries [B, Hkv, Q * G, D]) -> the values they see, weighted: the same shape.
+_Mix = Callable[[int, Tensor], Tensor]
+
+
+def _few_in_float(step: Step, cache: KVCache) -> bool:
+    """Whether products are the faster way. In half precision they would round in between."""
     layer = cache.layers[0]
     in_float_on_cpu = layer.dtype is torch.float32 and layer.device.type == "cpu"
     return in_float_on_cpu and step.num_queries <= _FEW_QUERIES
 
 
-def _bias(mask: Tensor, group: int, cache: KVCache) -> Tensor:
+def _products(step: Step, cache: KVCache, group: int) -> _Mix:
+    """Scores, softmax and sum, each as one operation on all B * Hkv heads of keys."""
+    all_keys, all_values = cache.read(step.first_row, step.num_rows, step.kv_tokens)
+    keys = all_keys.flatten(1, 2).transpose(2, 3).unbind(0)
+    values = all_values.flatten(1, 2).unbind(0)
+    scale = cache.head_dim**-0.5
+    if step.mask is None:
+        # beta = 0: the values are not read, the shape only has to broadcast.
+        beta, bias = 0, all_keys[0, :1, 0, :1, :1]
+    else:
+        per_query = _bias(step.mask, group, torch.float32)
+        beta, bias = 1, per_query.expand(-1, cache.num_kv_heads, -1, -1).flatten(0, 1)
+
+    def mix(layer: int, queries: Tensor) -> Tensor:
+        batches = queries.flatten(0, 1)
+        scores = torch.baddbmm(bias, batches, keys[layer], beta=beta, alpha=scale)
+        return torch.bmm(scores.softmax(-1), values[layer]).view(queries.shape)
+
+    return mix
+
+
+def _fused(step: Step, cache: KVCache, group: int) -> _Mix:
+    """Torch's own kernel for this device and dtype."""
+    all_keys, all_values = cache.read(step.first_row, step.num_rows, step.kv_tokens)
+    keys, values = all_keys.unbind(0), all_values.unbind(0)
+    bias = None
+    if step.mask is not None:
+        padding = -step.kv_tokens % _MASK_ALIGNMENT
+        padded = functional.pad(_bias(step.mask, group, all_keys.dtype), (0, padding))
+        bias = padded[..., : step.kv_tokens]
+
+    def mix(layer: int, queries: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(
+            queries, keys[layer], values[layer], attn_mask=bias
+        )
+
+    return mix
+
+
+def _bias(mask: Tensor, group: int, dtype: torch.dtype) -> Tensor:
     """What is added to the scores, [B, 1, Q * G, L]: 0 where mask [B, Q, L] is True.
 
     A finite stand-in for -inf: a padding query that sees nothing must not become NaN.
     """
-    num_rows, num_queries, num_tokens = mask.shape
-    dtype = cache.layers[0].dtype
-    aligned = -(-num_tokens // _MASK_ALIGNMENT) * _MASK_ALIGNMENT
-    bias = torch.zeros((num_rows, num_queries, 1, aligned), dtype=dtype, device=mask.device)
-    bias[..., :num_tokens].masked_fill_(~mask[:, :, None], torch.finfo(dtype).min / 2)
-    bias = bias.expand(-1, -1, group, -1).reshape(num_rows, 1, num_queries * group, aligned)
-    return bias[..., :num_tokens]
+    bias = torch.where(mask, 0.0, torch.finfo(dtype).min / 2).to(dtype)
+    return bias[:, None, :, None].expand(-1, -1, -1, group, -1).flatten(2, 3)

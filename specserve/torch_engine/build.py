@@ -14,6 +14,7 @@ from specserve.plan import Plan, SpeculationPlan
 from specserve.torch_engine.attention_check import AttentionProof, check_attention
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.draft import Draft
+from specserve.torch_engine.passes import Passes, captured_passes, computed_passes
 from specserve.torch_engine.quantization import held_bytes
 from specserve.torch_engine.target import Target
 from specserve.torch_engine.weights import load_draft, load_target
@@ -58,6 +59,7 @@ class TorchWorker:
     draft: Draft | None
     caches: Caches
     attention: AttentionProof
+    passes: Passes
 
 
 def build(plan: Plan, phases: PhaseRunner) -> TorchWorker:
@@ -83,7 +85,7 @@ def build(plan: Plan, phases: PhaseRunner) -> TorchWorker:
         lambda: check_attention(plan, target.model, draft, caches.target, caches.draft),
         details=lambda proof: {"backend": proof.backend, "passes": list(proof.passes)},
     )
-    phases.skip(Phase.CUDA_GRAPHS, no_graphs_reason(plan))
+    passes = _graphs_phase(plan, target.model, draft, caches, phases)
     return TorchWorker(
         plan=plan,
         attributes=attributes,
@@ -91,6 +93,7 @@ def build(plan: Plan, phases: PhaseRunner) -> TorchWorker:
         draft=draft,
         caches=caches,
         attention=attention,
+        passes=passes,
     )
 
 
@@ -165,11 +168,27 @@ def allocate_caches(plan: Plan, attributes: Attributes) -> Caches:
     return caches
 
 
+def _graphs_phase(
+    plan: Plan, target: Target, draft: Draft | None, caches: Caches, phases: PhaseRunner
+) -> Passes:
+    if not plan.cuda_graph_batch_sizes:
+        phases.skip(Phase.CUDA_GRAPHS, no_graphs_reason(plan))
+        return computed_passes(target, draft)
+    return phases.run(
+        Phase.CUDA_GRAPHS,
+        lambda: captured_passes(plan, target, draft, caches.target, caches.draft),
+        details=lambda passes: {
+            "batch_sizes": list(plan.cuda_graph_batch_sizes),
+            "num_graphs": passes.num_graphs,
+        },
+    )
+
+
 def no_graphs_reason(plan: Plan) -> str:
     """Why no CUDA graph is captured."""
     if plan.device == "cpu":
         return "CUDA graphs need a GPU; this worker computes on the CPU"
-    return "not captured by this version"
+    return "cuda_graph: off"
 
 
 def free_weights(model: nn.Module) -> None:

@@ -11,10 +11,10 @@ from torch import Tensor
 from specserve.errors import EngineError
 from specserve.torch_engine.attention import Step
 from specserve.torch_engine.cache import KVCache
-from specserve.torch_engine.draft import Draft
 from specserve.torch_engine.features import FeatureStore
 from specserve.torch_engine.group import Group, Window
 from specserve.torch_engine.masks import causal_mask
+from specserve.torch_engine.passes import DraftPasses
 from specserve.torch_engine.rows import Rows
 from specserve.torch_engine.target import TargetOutput
 
@@ -30,7 +30,7 @@ def captured(output: TargetOutput) -> Tensor:
 class Drafter:
     """A draft with its cache and the features it is fed with."""
 
-    draft: Draft
+    draft: DraftPasses
     cache: KVCache
     features: FeatureStore
     rows: Rows
@@ -143,7 +143,7 @@ class Drafter:
             kv_tokens=kv_tokens,
             mask=mask,
         )
-        return self.draft(tokens, fused, step, self.cache)  # type: ignore[no-any-return]
+        return self.draft(tokens, fused, step, self.cache)
 
     def _extend(
         self, first_row: int, num_rows: int, num_pairs: int, kv_tokens: int, *, sees_all: bool

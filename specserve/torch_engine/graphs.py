@@ -4,8 +4,9 @@ A pass fits a captured one of at least its rows and slots and exactly its querie
 write to their scratch slots, missing slots are masked out.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from specserve.torch_engine.cache import KVCache
 # The shortest span of slots that is captured; longer ones double up to a whole row.
 _FEWEST_KV_TOKENS = 256
 
+GraphPool = Any  # torch keeps the name of this type to itself
 Forward = Callable[[tuple[Tensor, ...], Step], tuple[Tensor, ...]]
 
 
@@ -96,9 +98,9 @@ class StaticPass:
 class CapturedPass:
     """One forward pass as a CUDA graph."""
 
-    def __init__(self, forward: Forward, static: StaticPass, pool: tuple[int, int]) -> None:
+    def __init__(self, forward: Forward, static: StaticPass, pool: GraphPool) -> None:
         self._static = static
-        side = torch.cuda.Stream()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):  # kernels are chosen and loaded outside the capture
             for _ in range(2):
@@ -118,20 +120,20 @@ class CapturedPass:
 class GraphedPass:
     """A forward pass that replays a graph where one fits, and computes as it is elsewhere."""
 
-    def __init__(self, forward: Forward, captured: dict[PassSize, CapturedPass]) -> None:
+    def __init__(self, forward: Forward, captured: Mapping[PassSize, CapturedPass]) -> None:
         self._forward = forward
         self._captured = captured
-        self._sizes = sorted(captured)
-        self.num_replayed = 0
-        self.num_computed = 0
+        self.sizes = tuple(sorted(captured))
+
+    def joined(self, other: "GraphedPass") -> "GraphedPass":
+        """The same forward pass with the graphs of both."""
+        return GraphedPass(self._forward, {**self._captured, **other._captured})
 
     def __call__(self, inputs: tuple[Tensor, ...], step: Step) -> tuple[Tensor, ...]:
         """Outputs [B, Q, ...] of inputs [B, Q, ...]."""
-        size = fitting_size(self._sizes, step)
+        size = fitting_size(self.sizes, step)
         if size is None:
-            self.num_computed += 1
             return self._forward(inputs, step)
-        self.num_replayed += 1
         return self._captured[size].replay(inputs, step)
 
 

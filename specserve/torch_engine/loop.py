@@ -27,17 +27,16 @@ from specserve.torch_engine.active import ActiveRequest
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.detokenize import token_decoder
 from specserve.torch_engine.device_queue import Handle, open_queue
-from specserve.torch_engine.draft import Draft
 from specserve.torch_engine.drafter import Drafter
 from specserve.torch_engine.features import make_feature_store
 from specserve.torch_engine.logprobs import row_logprobs
+from specserve.torch_engine.passes import DraftPasses, TargetPasses
 from specserve.torch_engine.request_check import check_request
 from specserve.torch_engine.round import Decoder, Emitted
 from specserve.torch_engine.rows import Rows, usable_row_tokens
 from specserve.torch_engine.scheduler import Scheduler
 from specserve.torch_engine.steering import Steering
 from specserve.torch_engine.step_work import Pass, StepWork
-from specserve.torch_engine.target import Target
 from specserve.torch_engine.totals import Totals
 
 
@@ -51,8 +50,8 @@ class Loop:
         self,
         *,
         plan: Plan,
-        target: Target,
-        draft: Draft | None,
+        target: TargetPasses,
+        draft: DraftPasses | None,
         target_cache: KVCache,
         draft_cache: KVCache | None,
         tokenizer: PreTrainedTokenizerBase,
@@ -192,7 +191,7 @@ class _Launch(NamedTuple):
 
 
 def _make_rows(
-    plan: Plan, target_cache: KVCache, draft: Draft | None, draft_cache: KVCache | None
+    plan: Plan, target_cache: KVCache, draft: DraftPasses | None, draft_cache: KVCache | None
 ) -> tuple[Rows, Drafter | None]:
     """The rows, and the drafter of a plan that speculates. Raises EngineError without a draft."""
     if plan.speculation is None:

@@ -104,8 +104,8 @@ def make_loop(worker: TorchWorker) -> Loop:
     """The decoding loop of a finished worker."""
     return Loop(
         plan=worker.plan,
-        target=worker.target.model,
-        draft=worker.draft,
+        target=worker.passes.target,
+        draft=worker.passes.draft,
         target_cache=worker.caches.target,
         draft_cache=worker.caches.draft,
         tokenizer=worker.target.tokenizer,

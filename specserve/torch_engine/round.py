@@ -14,10 +14,11 @@ from specserve.torch_engine.drafter import Drafter, captured
 from specserve.torch_engine.group import Depth, Group, LogprobRows, Window
 from specserve.torch_engine.logprobs import Logprobs, emitted_logprobs
 from specserve.torch_engine.masks import causal_mask, tree_mask
+from specserve.torch_engine.passes import TargetPasses
 from specserve.torch_engine.readback import Readback
 from specserve.torch_engine.rows import Rows
 from specserve.torch_engine.sampling import choose_tokens
-from specserve.torch_engine.target import Target, TargetOutput
+from specserve.torch_engine.target import TargetOutput
 from specserve.torch_engine.tree_drafter import propose_tree
 from specserve.torch_engine.verify import verify_chain, verify_tree
 
@@ -45,7 +46,7 @@ class Emitted:
 class Decoder:
     """The target's passes over running rows."""
 
-    target: Target
+    target: TargetPasses
     rows: Rows
 
     def prefill(self, row: int, start: int, num_tokens: int) -> TargetOutput:
@@ -156,7 +157,7 @@ class Decoder:
             kv_tokens=kv_tokens,
             mask=mask,
         )
-        return self.target(tokens, step, self.rows.target_cache)  # type: ignore[no-any-return]
+        return self.target(tokens, step, self.rows.target_cache)
 
 
 def _logprobs(

@@ -4,13 +4,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from specserve.engine import GenerationRequest
+from specserve.config.policy import OffPolicy
+from specserve.engine import GenerationChunk, GenerationRequest
 from specserve.errors import EngineError, RequestError
 from specserve.testing.checkpoints import Architecture, write_draft, write_target
 from specserve.testing.constructed import ConstructedPair, construct_pair
@@ -61,7 +62,10 @@ def mixed_requests(seed: int, num: int = 6) -> list[GenerationRequest]:
 
 def run_staggered(loop: Loop, requests: list[GenerationRequest], every: int) -> list[Generated]:
     """One more request arrives every few steps; as `run_requests` otherwise."""
-    waiting, chunks = list(requests), {request.request_id: list[Any]() for request in requests}
+    waiting, chunks = (
+        list(requests),
+        {request.request_id: list[GenerationChunk]() for request in requests},
+    )
     step = 0
     while loop.has_work or waiting:
         if waiting and step % every == 0:
@@ -315,6 +319,49 @@ def test_a_banned_token_never_appears(random_pair: tuple[Path, Path]) -> None:
         free.token_ids[: free.token_ids.index(banned)]
         == output.token_ids[: free.token_ids.index(banned)]
     )
+
+
+def test_a_row_too_short_for_the_overshoot_refuses_what_would_need_it(
+    random_pair: tuple[Path, Path],
+) -> None:
+    """Eight steps of four need 32 slots beyond a request's last token, and one is scratch."""
+    target, draft = random_pair
+    speculation = Speculation(draft_folder=draft, num_steps=8, topk=4, num_draft_tokens=4)
+    sizes = Sizes(kind="overlap", max_running_requests=2, row_tokens=512)
+    loop = open_loop(target, speculation, sizes=sizes)
+    usable = 512 - 1 - 8 - 7 * 4
+    with pytest.raises(RequestError, match=f"context of {usable} tokens"):
+        loop.submit(make_request([1] * 400, max_tokens=usable - 399))
+    request = make_request([1] * 400, max_tokens=usable - 400, ignore_eos=True)
+    (output,) = run_requests(loop, [request])
+    loop.close()
+
+    assert usable - 400 == len(output.token_ids)
+
+
+def test_groups_are_made_anew_when_someone_leaves(random_pair: tuple[Path, Path]) -> None:
+    """Rows 0 and 1 mean other requests, with other settings, once row 0 has ended."""
+    target, draft = random_pair
+    sampling = replace(GREEDY, temperature=1.0, seed=3)
+    requests = [
+        make_request([1], request_id="a", max_tokens=4, ignore_eos=True),
+        make_request([2], request_id="b", ignore_eos=True),
+        make_request([3], request_id="c", sampling=sampling, speculation=False, ignore_eos=True),
+    ]
+    expected = [run_requests(open_loop(target), [request])[0] for request in requests]
+    loop = open_loop(target, Speculation(draft_folder=draft))
+    for request in requests:
+        loop.submit(request)
+    chunks: dict[str, list[GenerationChunk]] = {"a": [], "b": [], "c": []}
+    while loop.has_work:
+        for chunk in loop.step():
+            chunks[chunk.request_id].append(chunk)
+            if chunk.request_id == "a" and chunk.finish_reason:
+                loop.set_policy(OffPolicy(kind="off"))
+
+    assert [one.token_ids for one in expected] == [
+        join_chunks(one).token_ids for one in chunks.values()
+    ]
 
 
 @pytest.mark.parametrize("kind", ["sync", "overlap"])
