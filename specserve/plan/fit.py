@@ -15,7 +15,7 @@ def rows_problems(
     usable: int,
     *,
     tokens_per_row: int,
-    num_draft_tokens: int,
+    slack: int,
 ) -> list[Problem]:
     """For engine=torch: fewer requests or a shorter context, whichever there is."""
     if memory.total_bytes <= usable:
@@ -24,7 +24,7 @@ def rows_problems(
         return [_weights_problem(config, cost, usable)]
     num_rows = config.scheduler.max_running_requests
     rows = largest_num_rows(cost, usable, tokens_per_row=tokens_per_row)
-    context = largest_context(cost, usable, num_rows=num_rows, num_draft_tokens=num_draft_tokens)
+    context = largest_context(cost, usable, num_rows=num_rows, slack=slack)
     fixes = [f"scheduler.max_running_requests={rows}"] if rows else []
     fixes += [f"model.context_length={context}"] if context >= _SMALLEST_CONTEXT else []
     fix = "set " + ", or ".join(fixes) if fixes else "take a machine with more memory"

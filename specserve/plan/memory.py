@@ -13,7 +13,6 @@ from specserve.config.engine import SglangEngineConfig
 from specserve.config.run import RunConfig
 from specserve.facts import Machine
 from specserve.plan.execution import Device, gpus_per_node
-from specserve.plan.rows import row_slack, row_tokens
 from specserve.plan.values import MemoryPlan, SpeculationPlan, TargetPlan
 from specserve.plan.weights import draft_weight_bytes, target_weight_bytes
 
@@ -113,8 +112,11 @@ def largest_num_rows(cost: Costs, usable: int, *, tokens_per_row: int) -> int:
     return max(0, (usable - cost.weights) // each)
 
 
-def largest_context(cost: Costs, usable: int, *, num_rows: int, num_draft_tokens: int) -> int:
-    """The largest context for which `num_rows` rows fit beside the weights; 0 if none does."""
+def largest_context(cost: Costs, usable: int, *, num_rows: int, slack: int) -> int:
+    """The largest context for which `num_rows` rows fit beside the weights; 0 if none does.
+
+    `slack` is what a row has beyond the context.
+    """
     per_token = num_rows * cost.both_kv_per_token
     left = usable - cost.weights
     if cost.ring_tokens is None:
@@ -122,8 +124,7 @@ def largest_context(cost: Costs, usable: int, *, num_rows: int, num_draft_tokens
     else:
         left -= num_rows * cost.ring_tokens * cost.features_per_token
     rounded = max(0, left // per_token) // 8 * 8
-    context = max(0, rounded - row_slack(num_draft_tokens))
-    return context if row_tokens(context, num_draft_tokens) <= rounded else 0
+    return max(0, rounded - slack)
 
 
 def _shard_kv_width(size: Dimensions, shards: int) -> int:

@@ -8,7 +8,7 @@ from specserve.plan.execution import Device
 from specserve.plan.fit import pool_problems, pool_tokens, rows_problems
 from specserve.plan.memory import Costs, costs, pool_memory, rows_memory, usable_bytes
 from specserve.plan.notes import Notes
-from specserve.plan.rows import row_tokens
+from specserve.plan.rows import row_slack, row_tokens
 from specserve.plan.values import MemoryPlan, SchedulerPlan, SpeculationPlan, TargetPlan
 
 KV_KEY = "scheduler.max_kv_tokens"
@@ -26,18 +26,18 @@ def plan_scheduler(
     """Sizes and bytes; whatever does not fit into the device's memory is refused."""
     cost = costs(config, pair, target, speculation)
     usable = usable_bytes(config, machine, device)
-    num_draft_tokens = speculation.num_draft_tokens if speculation else 1
+    slack = row_slack(speculation)
     scheduler = SchedulerPlan(
         kind=config.scheduler.kind,
         max_running_requests=config.scheduler.max_running_requests,
         max_queued_requests=config.scheduler.max_queued_requests,
         prefill_chunk_tokens=config.scheduler.prefill_chunk_tokens,
         max_kv_tokens=choose_max_kv_tokens(config, cost, usable, target.context_length, notes),
-        row_tokens=row_tokens(target.context_length, num_draft_tokens),
+        row_tokens=row_tokens(target.context_length, slack),
     )
     if config.engine.kind == "sglang":
         return scheduler, _fit_pool(config, cost, usable, target.context_length, scheduler, notes)
-    return scheduler, _fit_rows(config, cost, usable, num_draft_tokens, scheduler, notes)
+    return scheduler, _fit_rows(config, cost, usable, slack, scheduler, notes)
 
 
 def choose_max_kv_tokens(
@@ -76,7 +76,7 @@ def _fit_rows(
     config: RunConfig,
     cost: Costs,
     usable: int | None,
-    num_draft_tokens: int,
+    slack: int,
     scheduler: SchedulerPlan,
     notes: Notes,
 ) -> MemoryPlan:
@@ -91,7 +91,7 @@ def _fit_rows(
                 memory,
                 usable,
                 tokens_per_row=scheduler.row_tokens,
-                num_draft_tokens=num_draft_tokens,
+                slack=slack,
             )
         )
     return memory

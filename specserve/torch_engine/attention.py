@@ -81,8 +81,8 @@ class CachedAttention:
         self._cache = cache
         self._num_heads = num_heads
         self._num_kv_heads = num_kv_heads
-        self._split_heads = (step.num_rows, step.num_queries, num_kv_heads, group, head_dim)
-        self._split_mixed = (step.num_rows, num_kv_heads, step.num_queries, group, head_dim)
+        self._num_queries = step.num_queries
+        self._group = (group, head_dim)
         self._rotation = rotations(step.positions, frequency)
         self._index = cache.vector_index(step.slots, step.first_row, step.num_rows)
         way = _products if _few_in_float(step, cache) else _fused
@@ -103,10 +103,23 @@ class CachedAttention:
         num_heads, num_kv_heads = self._num_heads, self._num_kv_heads
         rotate_(heads.narrow(2, 0, num_heads + num_kv_heads), self._rotation)
         self._cache.write(layer, self._index, heads.narrow(2, num_heads, 2 * num_kv_heads))
-        # Query heads that share keys become further queries: [B, Hkv, Q * G, D].
-        queries = heads.narrow(2, 0, num_heads).view(self._split_heads)
-        mixed = self._mix(layer, queries.transpose(1, 2).flatten(2, 3))
-        return mixed.view(self._split_mixed).transpose(1, 2).flatten(2)
+        return self._ungrouped(self._mix(layer, self._grouped(heads.narrow(2, 0, num_heads))))
+
+    def _grouped(self, queries: Tensor) -> Tensor:
+        """[B, Q, H, D] -> [B, Hkv, Q * G, D]: heads that share keys become further queries."""
+        num_rows, num_queries = queries.shape[:2]
+        if num_queries == 1:
+            return queries.view(num_rows, self._num_kv_heads, *self._group)
+        split = queries.view(num_rows, num_queries, self._num_kv_heads, *self._group)
+        return split.transpose(1, 2).flatten(2, 3)
+
+    def _ungrouped(self, mixed: Tensor) -> Tensor:
+        """[B, Hkv, Q * G, D] -> [B, Q, H * D]."""
+        num_rows, num_queries = mixed.shape[0], self._num_queries
+        if num_queries == 1:
+            return mixed.reshape(num_rows, 1, -1)
+        split = mixed.view(num_rows, self._num_kv_heads, num_queries, *self._group)
+        return split.transpose(1, 2).flatten(2)
 
 
 # (layer, queries [B, Hkv, Q * G, D]) -> the values they see, weighted: the same shape.

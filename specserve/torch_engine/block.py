@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from specserve.torch_engine.attention import CachedAttention
+from specserve.torch_engine.linear import Linear
 from specserve.torch_engine.norm import RmsNorm
 
 
@@ -43,28 +44,41 @@ class Block(nn.Module):
         q_width = shape.num_heads * shape.head_dim
         kv_width = shape.num_kv_heads * shape.head_dim
         self.input_layernorm = RmsNorm((hidden,), eps)
-        self.qkv_proj = nn.Linear(shape.input_size, q_width + 2 * kv_width, bias=shape.qkv_bias)
-        self.o_proj = nn.Linear(q_width, hidden, bias=shape.output_bias)
+        self.qkv_proj = Linear(shape.input_size, q_width + 2 * kv_width, bias=shape.qkv_bias)
+        self.o_proj = Linear(q_width, hidden, bias=shape.output_bias)
         self.post_attention_layernorm = RmsNorm((hidden,), eps)
-        self.gate_up_proj = nn.Linear(hidden, 2 * shape.intermediate_size, bias=shape.mlp_bias)
-        self.down_proj = nn.Linear(shape.intermediate_size, hidden, bias=shape.mlp_bias)
-        self.qk_norm: RmsNorm | None = None
+        self.gate_up_proj = Linear(hidden, 2 * shape.intermediate_size, bias=shape.mlp_bias)
+        self.down_proj = Linear(shape.intermediate_size, hidden, bias=shape.mlp_bias)
+        # nn.Module's own attributes and calls cost as much as a small operation: go around them.
+        self._projections = (self.qkv_proj, self.o_proj, self.gate_up_proj, self.down_proj)
+        self._norms = (self.input_layernorm, self.post_attention_layernorm)
+        self._intermediate_size = shape.intermediate_size
         self._num_qk_heads = shape.num_heads + shape.num_kv_heads
+        self._has_qk_norm = shape.qk_norm
         if shape.qk_norm:
             self.qk_norm = RmsNorm((self._num_qk_heads, shape.head_dim), eps)
 
-    def forward(
+    def forward(self, hidden: Tensor, attention: CachedAttention, layer: int) -> Tensor:
+        """One layer of a target: hidden [B, Q, d] -> a new [B, Q, d]."""
+        return self.attend_from(self._norms[0].forward(hidden), hidden, attention, layer)
+
+    def attend_from(
         self, normed: Tensor, residual: Tensor, attention: CachedAttention, layer: int
     ) -> Tensor:
         """Attend from `normed` [B, Q, input_size], and add to `residual` [B, Q, hidden_size].
 
         `layer` is the block's place in the cache. Returns a new tensor.
         """
-        heads = self.qkv_proj(normed).view(attention.heads_shape)
-        if self.qk_norm is not None:
-            queries_keys = heads.narrow(2, 0, self._num_qk_heads)
-            queries_keys.copy_(self.qk_norm(queries_keys))
-        hidden = self.o_proj(attention.attend(layer, heads)).add_(residual)
-        gate, up = self.gate_up_proj(self.post_attention_layernorm(hidden)).chunk(2, dim=-1)
-        mlp: Tensor = self.down_proj(functional.silu(gate).mul_(up))
-        return mlp.add_(hidden)
+        qkv_proj, o_proj, gate_up_proj, down_proj = self._projections
+        heads = qkv_proj.forward(normed).view(attention.heads_shape)
+        if self._has_qk_norm:
+            self._norm_queries_keys(heads)
+        hidden = o_proj.forward(attention.attend(layer, heads)).add_(residual)
+        gate_up = gate_up_proj.forward(self._norms[1].forward(hidden))
+        width = self._intermediate_size
+        gate, up = gate_up.narrow(-1, 0, width), gate_up.narrow(-1, width, width)
+        return down_proj.forward(functional.silu(gate).mul_(up)).add_(hidden)
+
+    def _norm_queries_keys(self, heads: Tensor) -> None:
+        queries_keys = heads.narrow(2, 0, self._num_qk_heads)
+        queries_keys.copy_(self.qk_norm(queries_keys))

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from specserve.torch_engine.attention import CachedAttention, Step
 from specserve.torch_engine.block import Block
 from specserve.torch_engine.cache import KVCache
+from specserve.torch_engine.linear import Linear
 from specserve.torch_engine.norm import RmsNorm
 from specserve.torch_engine.rope import frequencies
 from specserve.torch_engine.shape import DraftShape
@@ -24,11 +25,11 @@ class Draft(nn.Module):
         hidden, eps = shape.block.hidden_size, shape.block.norm_eps
         self.shape = shape
         self.embed_tokens = nn.Embedding(shape.vocab_size, hidden)
-        self.fc = nn.Linear(shape.num_aux * shape.target_hidden_size, hidden, bias=False)
+        self.fc = Linear(shape.num_aux * shape.target_hidden_size, hidden, bias=False)
         self.hidden_norm = RmsNorm((hidden,), eps)
         self.midlayer = Block(shape.block)
         self.norm = RmsNorm((hidden,), eps)
-        self.lm_head = nn.Linear(hidden, shape.draft_vocab_size, bias=False)
+        self.lm_head = Linear(hidden, shape.draft_vocab_size, bias=False)
         self.d2t: Tensor | None
         self.register_buffer("d2t", None)
         self._frequency = frequencies(shape.rope, shape.block.head_dim, device)
@@ -46,8 +47,7 @@ class Draft(nn.Module):
         attention = CachedAttention(step, cache, self._frequency, self.shape.block.num_heads)
         token = self.midlayer.input_layernorm(self.embed_tokens(tokens))
         joined = torch.cat((token, self.hidden_norm(fused)), dim=-1)
-        hidden: Tensor = self.midlayer(joined, fused, attention, 0)
-        return hidden
+        return self.midlayer.attend_from(joined, fused, attention, 0)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Outputs of `forward` [..., d] -> logits [..., draft vocabulary]."""

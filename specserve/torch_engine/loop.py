@@ -121,6 +121,10 @@ class Loop:
             policy=self._steering.state(),
         )
 
+    def policy_state(self) -> PolicyState:
+        """The mode in force and why."""
+        return self._steering.state()
+
     def set_policy(self, policy: PolicyConfig) -> PolicyState:
         """Replace the policy from the next round on. Raises ConfigError for what was not built."""
         return self._steering.replace(policy, self._scheduler.running_decodes)

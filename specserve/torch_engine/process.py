@@ -135,7 +135,7 @@ class Service:
                     chunks = self._loop.step()
                 if chunks:
                     self._channel.send(Chunks(chunks=tuple(chunks)))
-                self._report_switch(self._loop.stats().policy)
+                self._report_switch(self._loop.policy_state())
 
     def _carry_out(self, command: Command) -> None:
         match command:

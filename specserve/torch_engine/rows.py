@@ -14,22 +14,14 @@ import torch
 from torch import Tensor
 
 from specserve.plan import Plan
+from specserve.plan.rows import row_slack
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.features import FeatureStore
 
 
 def usable_row_tokens(plan: Plan) -> int:
-    """Tokens that a request may have so that no round writes past the end of its row.
-
-    A round may start one round beyond the request's end, lack room for none of the tokens it
-    verifies or drafts, and must leave the scratch slot alone.
-    """
-    num_steps = num_verified = num_expanded = 0
-    if plan.speculation is not None:
-        num_steps = plan.speculation.num_steps
-        num_expanded = (num_steps - 1) * plan.speculation.topk
-        num_verified = plan.speculation.num_draft_tokens
-    return plan.scheduler.row_tokens - 1 - num_steps - max(num_verified, num_expanded, 1)
+    """Tokens that a request may have so that no round writes past the end of its row."""
+    return plan.scheduler.row_tokens - row_slack(plan.speculation)
 
 
 class Rows:

@@ -1,7 +1,6 @@
 """The served model: a Llama-family decoder that also hands out what its layers take in."""
 
-from collections.abc import Iterable
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -9,6 +8,7 @@ from torch import Tensor, nn
 from specserve.torch_engine.attention import CachedAttention, Step
 from specserve.torch_engine.block import Block
 from specserve.torch_engine.cache import KVCache
+from specserve.torch_engine.linear import Linear
 from specserve.torch_engine.norm import RmsNorm
 from specserve.torch_engine.rope import frequencies
 from specserve.torch_engine.shape import TargetShape
@@ -39,9 +39,10 @@ class Target(nn.Module):
         self.shape = shape
         self.aux_layer_inputs = aux_layer_inputs
         self.embed_tokens = nn.Embedding(shape.vocab_size, hidden)
-        self.layers = nn.ModuleList(Block(shape.block) for _ in range(shape.num_layers))
+        self._blocks = tuple(Block(shape.block) for _ in range(shape.num_layers))
+        self.layers = nn.ModuleList(self._blocks)
         self.norm = RmsNorm((hidden,), shape.block.norm_eps)
-        self.lm_head = nn.Linear(hidden, shape.vocab_size, bias=False)
+        self.lm_head = Linear(hidden, shape.vocab_size, bias=False)
         if shape.tie_embeddings:
             self.lm_head.weight = self.embed_tokens.weight
         # No buffer: it is computed, neither stored in a checkpoint nor counted as a weight.
@@ -50,12 +51,12 @@ class Target(nn.Module):
     def forward(self, tokens: Tensor, step: Step, cache: KVCache) -> TargetOutput:
         """Pass tokens [B, Q] int64, whose keys and values are written to `cache`."""
         attention = CachedAttention(step, cache, self._frequency, self.shape.block.num_heads)
-        hidden = self.embed_tokens(tokens)
+        hidden: Tensor = self.embed_tokens(tokens)
         captured = []
-        for index, layer in enumerate(cast(Iterable[Block], self.layers)):
+        for index, block in enumerate(self._blocks):
             if index in self.aux_layer_inputs:
                 captured.append(hidden)
-            hidden = layer(layer.input_layernorm(hidden), hidden, attention, index)
+            hidden = block.forward(hidden, attention, index)
         if self.shape.num_layers in self.aux_layer_inputs:
             captured.append(hidden)
         features = torch.cat(captured, dim=-1) if captured else None

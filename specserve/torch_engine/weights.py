@@ -9,8 +9,10 @@ from torch import nn
 from specserve.errors import EngineError
 from specserve.plan import DraftPlan, TargetPlan
 from specserve.torch_engine.attention import chain_step
+from specserve.torch_engine.borrow import borrow
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.draft import Draft
+from specserve.torch_engine.linear import pack, pack_all
 from specserve.torch_engine.quantization import quantize, read_quantization
 from specserve.torch_engine.shape import draft_shape, target_shape
 from specserve.torch_engine.sources import (
@@ -24,6 +26,8 @@ from specserve.torch_engine.stored import StoredTensors, open_stored
 from specserve.torch_engine.target import Target
 
 _NUM_LISTED = 8
+# Up to so many bytes an lm_head that is tied to the embedding gets a packed copy beside it.
+_LARGEST_COPY_BYTES = 64 * 2**20
 # Old checkpoints store what is computed from the config.
 _RECOMPUTED_SUFFIX = "rotary_emb.inv_freq"
 
@@ -53,8 +57,11 @@ def load_target(
         for block, sources in zip(target.layers, blocks, strict=True):
             _fill(block, sources, stored, getattr(torch, plan.dtype))
             quantize(block, quantization)
+            pack_all(block)
     if shape.tie_embeddings:
         target.lm_head.weight = target.embed_tokens.weight
+    if not shape.tie_embeddings or target.embed_tokens.weight.nbytes <= _LARGEST_COPY_BYTES:
+        pack(target.lm_head)
     check_features(target, device)
     return target
 
@@ -78,11 +85,11 @@ def load_draft(plan: DraftPlan, target: Target, device: torch.device) -> Draft:
         _fill(draft, around, stored, dtype)
         _fill(draft.midlayer, block, stored, dtype)
         _set_vocab_map(draft, stored)
-    for name in plan.borrowed:
-        _borrow(draft.get_submodule(name), target.get_submodule(name), name, dtype)
     quantization = read_quantization(plan.quantization, plan.quantization_group_size)
     for module in (draft.fc, draft.midlayer):
         quantize(module, quantization)
+    pack_all(draft)
+    borrow(draft, target, plan.borrowed, dtype)
     return draft
 
 
@@ -174,15 +181,3 @@ def _set_vocab_map(draft: Draft, stored: StoredTensors) -> None:
             f"{int(target_ids.max())}"
         )
     draft.d2t = offsets
-
-
-def _borrow(own: nn.Module, lender: nn.Module, name: str, dtype: torch.dtype) -> None:
-    """Share the target's tensor; copy it only if the draft computes in another dtype."""
-    expected, lent = own.get_parameter("weight"), lender.get_parameter("weight")
-    if expected.shape != lent.shape:
-        raise EngineError(
-            f"the draft can't borrow the target's {name}: it needs {list(expected.shape)}, the "
-            f"target has {list(lent.shape)}"
-        )
-    shared = lent if lent.dtype is dtype else nn.Parameter(lent.to(dtype), requires_grad=False)
-    own.register_parameter("weight", shared)

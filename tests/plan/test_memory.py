@@ -80,15 +80,15 @@ def test_the_largest_number_of_rows_fits_and_one_more_does_not(
     cost=costs,
     usable=st.integers(0, 10**8),
     num_rows=st.integers(1, 64),
-    drafted=st.integers(1, 40),
+    slack=st.integers(1, 80),
 )
 def test_the_largest_context_fits_and_one_more_token_does_not(
-    cost: Costs, usable: int, num_rows: int, drafted: int
+    cost: Costs, usable: int, num_rows: int, slack: int
 ) -> None:
-    context = largest_context(cost, usable, num_rows=num_rows, num_draft_tokens=drafted)
+    context = largest_context(cost, usable, num_rows=num_rows, slack=slack)
 
     def total(length: int) -> int:
-        tokens = row_tokens(length, drafted)
+        tokens = row_tokens(length, slack)
         return rows_memory(cost, num_rows=num_rows, tokens_per_row=tokens).total_bytes
 
     assert context == 0 or total(context) <= usable
@@ -98,4 +98,4 @@ def test_the_largest_context_fits_and_one_more_token_does_not(
 @pytest.mark.parametrize("usable", [0, 1099, 1100])
 def test_where_the_weights_fill_everything_nothing_fits(usable: int) -> None:
     assert 0 == largest_num_rows(COSTS, usable, tokens_per_row=64)
-    assert 0 == largest_context(COSTS, usable, num_rows=1, num_draft_tokens=4)
+    assert 0 == largest_context(COSTS, usable, num_rows=1, slack=9)

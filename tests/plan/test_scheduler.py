@@ -27,8 +27,12 @@ def test_limits_are_those_of_the_configuration(h200: Facts, plan_of: MakePlan) -
     )
 
 
-def test_a_row_has_room_for_two_rounds_past_the_context(h200: Facts, plan_of: MakePlan) -> None:
-    assert 2048 + 16 == plan_of(h200).scheduler.row_tokens
+def test_a_row_has_room_for_a_round_past_the_context(h200: Facts, plan_of: MakePlan) -> None:
+    """Steps 3, verified 4, scratch 1; a tree of 8 x 4 expands 28 nodes in the draft's cache."""
+    tree = ["speculation.num_steps=8", "speculation.topk=4", "speculation.num_draft_tokens=6"]
+
+    assert 2048 + 8 + 28 + 4 == plan_of(h200, *tree).scheduler.row_tokens
+    assert 2048 + 8 == plan_of(h200).scheduler.row_tokens
     assert 2048 + 8 == plan_of(h200, "speculation=off", "policy=off").scheduler.row_tokens
 
 

@@ -103,7 +103,5 @@ def test_borrowed_weights_are_counted_once() -> None:
     assert 4 * 8 == weight_bytes(borrower, besides=lender)
 
 
-def test_a_gpu_without_graphs_says_so(plan: Plan) -> None:
-    assert "not captured by this version" == no_graphs_reason(
-        plan.model_copy(update={"device": "cuda"})
-    )
+def test_a_gpu_whose_graphs_are_off_says_so(plan: Plan) -> None:
+    assert "cuda_graph: off" == no_graphs_reason(plan.model_copy(update={"device": "cuda"}))

@@ -79,9 +79,7 @@ def test_more_rows_other_queries_or_another_first_row_fit_none(step: Step) -> No
 
 @torch.inference_mode()
 @pytest.mark.parametrize("num_queries", [1, 4])
-def test_a_padded_pass_computes_what_the_pass_itself_does(
-    target: Target, num_queries: int
-) -> None:
+def test_a_padded_pass_computes_what_the_pass_itself_does(target: Target, num_queries: int) -> None:
     """Also right after a larger pass: nothing of it is left in the static tensors."""
     direct, padded = make_cache(target), make_cache(target)
     size = PassSize(num_rows=4, num_queries=num_queries, kv_tokens=ROW_TOKENS)
