@@ -2,8 +2,9 @@
 
     python scripts/bench_engine.py [--repeats 5] [--json bench/engine_cpu.json]
 
-Every repeat runs all arms, one after the other, and each figure is a ratio within a repeat: the
-median is shown with the least and the most. Absolute times mean little on a shared machine.
+Each arm has a process of its own, as in service, and they take turns: every repeat runs all arms,
+one after the other. A figure is a ratio within a repeat, shown as the median with the least and
+the most: absolute times mean little on a shared machine.
 """
 
 import argparse
@@ -11,26 +12,37 @@ import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from engine_arms import Arm, held_out_prompts, make_arm
+from engine_arms import held_out_prompts, make_arm
 from transformers import AutoModelForCausalLM
 
 from specserve.config.paths import resolve_path
 
-PLAIN = ["+experiment=baseline"]
-EAGLE = ["+experiment=topk1_v2", "policy=always"]
+Result = dict[str, Any]
+Prompts = Sequence[tuple[int, ...]]
+TRANSFORMERS = "transformers"
+# Sync where host work is to be told apart: forward passes and host work then take turns.
+ARMS: dict[str, tuple[list[str], int]] = {
+    "plain": (["+experiment=baseline", "scheduler=sync"], 1),
+    "plain at 8": (["+experiment=baseline", "scheduler=sync"], 8),
+    "eagle": (["+experiment=topk1_v2", "policy=always", "scheduler=sync"], 1),
+    "eagle, overlap": (["+experiment=topk1_v2", "policy=always"], 1),
+    "eagle at 8": (["+experiment=topk1_v2", "policy=always", "scheduler=sync"], 8),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A ratio over the repeats, and what it is meant to reach."""
+    """A ratio over the repeats, and what it is meant to reach, if anything."""
 
     name: str
     goal: str
@@ -40,113 +52,142 @@ class Figure:
     reached: bool
 
 
-def transformers_rate(
-    model: Any,  # noqa: ANN401 - transformers' models share no useful type
-    prompts: Sequence[tuple[int, ...]],
-    num_tokens: int,
-) -> float:
-    """Output tokens per second of `generate`, one prompt after the other."""
-    began = time.perf_counter()
-    for prompt in prompts:
-        ids = torch.tensor([prompt])
-        model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            do_sample=False,
-            min_new_tokens=num_tokens,
-            max_new_tokens=num_tokens,
-            pad_token_id=0,
+class ArmProcess:
+    """One arm in a process of its own; it runs once for each `run`."""
+
+    def __init__(self, name: str, options: argparse.Namespace) -> None:
+        command = [sys.executable, __file__, "--arm", name]
+        sizes = ["--tokens", str(options.tokens), "--prompts", str(options.prompts)]
+        self._process = subprocess.Popen(
+            [*command, *sizes], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-    return len(prompts) * num_tokens / (time.perf_counter() - began)
+
+    def run(self) -> Result:
+        """What the arm has measured. Raises RuntimeError if its process has died."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("the arm has no pipes")
+        self._process.stdin.write("run\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"an arm ended with status {self._process.wait()}")
+        result: Result = json.loads(line)
+        return result
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
 
 
-@contextmanager
-def host_share(arm: Arm, shares: list[float]) -> Iterator[None]:
-    """Note the share of the block's time that was spent outside forward passes."""
-    before, began = arm.clock.seconds, time.perf_counter()
-    yield
-    elapsed = time.perf_counter() - began
-    shares.append(1 - (arm.clock.seconds - before) / elapsed)
+def serve_arm(name: str, prompts: Prompts, num_tokens: int) -> None:
+    """An arm's own process: for each line of stdin one run, told on stdout as JSON."""
+    run = transformers_arm() if name == TRANSFORMERS else engine_arm(*ARMS[name])
+    for _ in sys.stdin:
+        print(json.dumps(run(prompts, num_tokens)), flush=True)
 
 
-def measure(repeats: int, num_prompts: int, num_tokens: int) -> tuple[list[Figure], dict[str, Any]]:
-    """Run all arms `repeats` times, after one run that warms them up."""
-    prompts = held_out_prompts(num_prompts)
-    # Sync, so that forward passes and host work take turns and can be told apart.
-    plain, eagle = make_arm([*PLAIN, "scheduler=sync"]), make_arm([*EAGLE, "scheduler=sync"])
-    overlapped = make_arm(EAGLE)
-    reference = AutoModelForCausalLM.from_pretrained(
+def engine_arm(overrides: Sequence[str], concurrency: int) -> Callable[[Prompts, int], Result]:
+    """Serve the prompts, `concurrency` at a time."""
+    arm = make_arm(overrides)
+
+    def run(prompts: Prompts, num_tokens: int) -> Result:
+        forward, began = arm.clock.seconds, time.perf_counter()
+        for first in range(0, len(prompts), concurrency):
+            arm.outputs(prompts[first : first + concurrency], num_tokens)
+        elapsed = time.perf_counter() - began
+        stats = arm.loop.stats()
+        return {
+            "rate": len(prompts) * num_tokens / elapsed,
+            "host_share": 1 - (arm.clock.seconds - forward) / elapsed,
+            "acceptance_length": stats.acceptance_length,
+            "drafted": stats.drafted,
+            "accepted": stats.accepted,
+            "verify_rounds": stats.verify_rounds,
+            "threads": torch.get_num_threads(),
+        }
+
+    return run
+
+
+def transformers_arm() -> Callable[[Prompts, int], Result]:
+    """`generate` of the same model, one prompt after the other."""
+    model = AutoModelForCausalLM.from_pretrained(
         resolve_path("bundled:demo/target"), dtype=torch.float32
     )
-    rates: dict[str, list[float]] = {
-        name: [] for name in ("transformers", "plain", "eagle", "overlap", "eight")
-    }
-    plain_shares: list[float] = []
-    eagle_shares: list[float] = []
-    for repeat in range(repeats + 1):
-        one_by_one = {
-            "transformers": transformers_rate(reference, prompts, num_tokens),
-        }
-        with host_share(plain, plain_shares):
-            one_by_one["plain"] = plain.generate_each(prompts, num_tokens)
-        with host_share(eagle, eagle_shares):
-            one_by_one["eagle"] = eagle.generate_each(prompts, num_tokens)
-        one_by_one["overlap"] = overlapped.generate_each(prompts, num_tokens)
-        one_by_one["eight"] = plain.generate(prompts[:8], num_tokens)
-        if repeat == 0:  # kernels chosen, memory touched
-            plain_shares.clear()
-            eagle_shares.clear()
-            continue
-        for name, rate in one_by_one.items():
-            rates[name].append(rate)
-        print(f"repeat {repeat}: " + "  ".join(f"{k} {v:.0f}/s" for k, v in one_by_one.items()))
-    stats = eagle.loop.stats()
-    figures = [
-        _ratio("plain / transformers, concurrency 1", rates["plain"], rates["transformers"], 2.0),
-        _ratio("EAGLE-3 chain of 3 / plain, concurrency 1", rates["eagle"], rates["plain"], 1.3),
-        _ratio("  the same, overlap scheduler", rates["overlap"], rates["plain"], 1.3),
-        _ratio("plain concurrency 8 / concurrency 1", rates["eight"], rates["plain"], 3.5),
-        _share("host share of a plain round", plain_shares, 0.15),
-        _share("host share of a speculative round", eagle_shares, 0.15),
+
+    def run(prompts: Prompts, num_tokens: int) -> Result:
+        began = time.perf_counter()
+        for prompt in prompts:
+            ids = torch.tensor([prompt])
+            model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                do_sample=False,
+                min_new_tokens=num_tokens,
+                max_new_tokens=num_tokens,
+                pad_token_id=0,
+            )
+        elapsed = time.perf_counter() - began
+        return {"rate": len(prompts) * num_tokens / elapsed, "threads": torch.get_num_threads()}
+
+    return run
+
+
+def measure(options: argparse.Namespace) -> dict[str, list[Result]]:
+    """Each arm's results, after one run of each that warms it up."""
+    names = [TRANSFORMERS, *ARMS]
+    results: dict[str, list[Result]] = {name: [] for name in names}
+    with ExitStack() as stack:
+        arms = {name: ArmProcess(name, options) for name in names}
+        for arm in arms.values():
+            stack.callback(arm.close)
+        for arm in arms.values():
+            arm.run()
+        for repeat in range(options.repeats):
+            for name, arm in arms.items():
+                results[name].append(arm.run())
+            rates = [f"{name} {found[-1]['rate']:.0f}/s" for name, found in results.items()]
+            print(f"repeat {repeat + 1}: " + "  ".join(rates), flush=True)
+    return results
+
+
+def figures(results: dict[str, list[Result]]) -> list[Figure]:
+    """The issue's figures, and two for information."""
+
+    def ratio(name: str, above: str, below: str, least: float | None) -> Figure:
+        pairs = zip(results[above], results[below], strict=True)
+        return _figure(name, [a["rate"] / b["rate"] for a, b in pairs], least=least)
+
+    def share(name: str, arm: str) -> Figure:
+        return _figure(name, [one["host_share"] for one in results[arm]], most=0.15)
+
+    return [
+        ratio("plain / transformers, concurrency 1", "plain", TRANSFORMERS, 2.0),
+        ratio("EAGLE-3 chain of 3 / plain, concurrency 1", "eagle", "plain", 1.3),
+        ratio("plain concurrency 8 / concurrency 1", "plain at 8", "plain", 3.5),
+        share("host share of a plain round", "plain"),
+        share("host share of a speculative round", "eagle"),
+        ratio("EAGLE-3 with overlap / sync", "eagle, overlap", "eagle", None),
+        ratio("EAGLE-3 chain of 3 / plain, concurrency 8", "eagle at 8", "plain at 8", None),
     ]
-    raw = {
-        "rates": rates,
-        "acceptance_length": stats.acceptance_length,
-        "drafted": stats.drafted,
-        "accepted": stats.accepted,
-        "verify_rounds": stats.verify_rounds,
-        "num_prompts": num_prompts,
-        "num_tokens": num_tokens,
-        "threads": torch.get_num_threads(),
-        "torch": str(torch.__version__),
-        "processor": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-    }
-    return figures, raw
 
 
-def _ratio(name: str, above: Sequence[float], below: Sequence[float], least: float) -> Figure:
-    ratios = [a / b for a, b in zip(above, below, strict=True)]
-    median = statistics.median(ratios)
+def _figure(
+    name: str, values: Sequence[float], *, least: float | None = None, most: float | None = None
+) -> Figure:
+    median = statistics.median(values)
+    above = least is None or median >= least
+    below = most is None or median <= most
+    goals = [f">= {least:g}"] if least is not None else []
+    goals += [f"<= {most:g}"] if most is not None else []
     return Figure(
         name=name,
-        goal=f">= {least:g}",
+        goal=" ".join(goals),
         median=median,
-        least=min(ratios),
-        most=max(ratios),
-        reached=median >= least,
-    )
-
-
-def _share(name: str, shares: Sequence[float], most: float) -> Figure:
-    median = statistics.median(shares)
-    return Figure(
-        name=name,
-        goal=f"<= {most:g}",
-        median=median,
-        least=min(shares),
-        most=max(shares),
-        reached=median <= most,
+        least=min(values),
+        most=max(values),
+        reached=above and below,
     )
 
 
@@ -158,18 +199,31 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--prompts", type=int, default=8, help="at least 8")
     parser.add_argument("--tokens", type=int, default=96)
-    parser.add_argument("--json", type=Path, help="write figures and raw rates to this file")
+    parser.add_argument("--json", type=Path, help="write figures and raw results to this file")
+    parser.add_argument("--arm", choices=[TRANSFORMERS, *ARMS], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    figures, raw = measure(options.repeats, options.prompts, options.tokens)
-    for one in figures:
-        mark = "ok    " if one.reached else "MISSED"
+    if options.arm:
+        serve_arm(options.arm, held_out_prompts(options.prompts), options.tokens)
+        return 0
+    results = measure(options)
+    found = figures(results)
+    for one in found:
+        mark = ("ok    " if one.reached else "MISSED") if one.goal else "      "
         span = f"({one.least:.2f} to {one.most:.2f})"
-        print(f"{mark} {one.name:44} {one.median:6.2f} {span:18} goal {one.goal}")
-    print(f"acceptance length {raw['acceptance_length']:.3f} over {raw['verify_rounds']} rounds")
+        goal = f"goal {one.goal}" if one.goal else ""
+        print(f"{mark} {one.name:44} {one.median:6.2f} {span:18} {goal}")
+    eagle = results["eagle"][-1]
+    print(f"acceptance length {eagle['acceptance_length']:.3f}, {eagle['verify_rounds']} rounds")
     if options.json:
-        record = {"figures": [asdict(one) for one in figures], "raw": raw}
+        record = {
+            "figures": [asdict(one) for one in found],
+            "results": results,
+            "torch": str(torch.__version__),
+            "processor": platform.processor() or platform.machine(),
+            "cores": os.cpu_count(),
+        }
         options.json.write_text(json.dumps(record, indent=2) + "\n", "utf-8")
-    return 0 if all(one.reached for one in figures) else 1
+    return 0 if all(one.reached for one in found) else 1
 
 
 if __name__ == "__main__":

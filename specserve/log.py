@@ -67,6 +67,7 @@ def _rendering(config: LoggingConfig, *, colors: bool) -> list[Processor]:
             return [
                 structlog.dev.ConsoleRenderer(
                     colors=colors,
+                    sort_keys=False,  # a phase's name comes first, its details last
                     timestamp_key="time",
                     exception_formatter=structlog.dev.plain_traceback,
                 )

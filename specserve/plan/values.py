@@ -68,9 +68,13 @@ class SpeculationPlan(StrictModel):
 
 
 class SchedulerPlan(StrictModel):
-    """Sizes that the loop works with. A row holds one request's tokens and the verify slack."""
+    """Sizes that the loop works with. A row holds one request's tokens and the verify slack.
+
+    `device_thread`: rounds run on a thread of their own while the host finishes the step before.
+    """
 
     kind: Literal["overlap", "sync"]
+    device_thread: bool
     max_running_requests: int
     max_queued_requests: int
     prefill_chunk_tokens: int

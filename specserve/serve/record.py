@@ -34,9 +34,7 @@ class RunRecord:
             f"phase.{record.event}",
             phase=record.phase.value,
             rank=record.rank,
-            seconds=round(record.seconds, 3),
-            host_mebibytes=(record.host_bytes_after or record.host_bytes_before) >> 20,
-            details=record.details,
+            **_outcome(record),
         )
 
     def plan(self, plan: Plan) -> None:
@@ -45,3 +43,21 @@ class RunRecord:
             _LOG.info("plan.decided", **adjustment.model_dump())
         for warning in plan.warnings:
             self.event("warning.plan", {"text": warning})
+
+
+def _outcome(record: PhaseRecord) -> dict[str, Any]:
+    """What a closing record has beyond the start's: seconds, memory before and after, details."""
+    if record.event == "start":
+        return {}
+    fields: dict[str, Any] = {
+        "seconds": round(record.seconds, 3),
+        "host_memory": _change(record.host_bytes_before, record.host_bytes_after),
+    }
+    if record.device_bytes_before is not None:
+        fields["device_memory"] = _change(record.device_bytes_before, record.device_bytes_after)
+    return {**fields, "details": record.details}
+
+
+def _change(before: int, after: int | None) -> str:
+    """Bytes for people: "260 -> 384 MiB"."""
+    return f"{before >> 20} -> {'?' if after is None else after >> 20} MiB"

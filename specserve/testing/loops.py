@@ -18,6 +18,7 @@ from specserve.engine import (
     TokenLogprob,
 )
 from specserve.plan import DraftPlan, MemoryPlan, Plan, SchedulerPlan, SpeculationPlan, TargetPlan
+from specserve.plan.rows import row_slack
 from specserve.testing.plans import draft_plan, target_plan
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.loop import Loop
@@ -142,9 +143,10 @@ def _scheduler_plan(
     sizes: Sizes, context_length: int, speculation: SpeculationPlan | None
 ) -> SchedulerPlan:
     budget, row_tokens = sizes.max_kv_tokens, sizes.row_tokens
-    slack = 2 * (speculation.num_draft_tokens if speculation else 1) + 1
+    slack = row_slack(speculation)
     return SchedulerPlan(
         kind=sizes.kind,
+        device_thread=sizes.kind == "overlap",
         max_running_requests=sizes.max_running_requests,
         max_queued_requests=sizes.max_queued_requests,
         prefill_chunk_tokens=sizes.prefill_chunk_tokens,

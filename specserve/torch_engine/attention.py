@@ -72,69 +72,70 @@ def chain_step(
     )
 
 
-class CachedAttention:
-    """The attention of one forward pass: what its Step says, made ready once for all layers."""
-
-    def __init__(self, step: Step, cache: KVCache, frequency: Tensor, num_heads: int) -> None:
-        num_kv_heads, head_dim = cache.num_kv_heads, cache.head_dim
-        group = num_heads // num_kv_heads
-        self._cache = cache
-        self._num_heads = num_heads
-        self._num_kv_heads = num_kv_heads
-        self._num_queries = step.num_queries
-        self._group = (group, head_dim)
-        self._rotation = rotations(step.positions, frequency)
-        self._index = cache.vector_index(step.slots, step.first_row, step.num_rows)
-        way = _products if _few_in_float(step, cache) else _fused
-        self._mix = way(step, cache, group)
-        self.heads_shape = (
-            step.num_rows,
-            step.num_queries,
-            num_heads + 2 * num_kv_heads,
-            head_dim,
-        )
-
-    def attend(self, layer: int, heads: Tensor) -> Tensor:
-        """Rotate and store what is new, then attend to what is seen.
-
-        `heads` [B, Q, H + 2 Hkv, D], of `heads_shape`, holds queries, keys and values, and is
-        changed. Returns [B, Q, H * D].
-        """
-        num_heads, num_kv_heads = self._num_heads, self._num_kv_heads
-        rotate_(heads.narrow(2, 0, num_heads + num_kv_heads), self._rotation)
-        self._cache.write(layer, self._index, heads.narrow(2, num_heads, 2 * num_kv_heads))
-        return self._ungrouped(self._mix(layer, self._grouped(heads.narrow(2, 0, num_heads))))
-
-    def _grouped(self, queries: Tensor) -> Tensor:
-        """[B, Q, H, D] -> [B, Hkv, Q * G, D]: heads that share keys become further queries."""
-        num_rows, num_queries = queries.shape[:2]
-        if num_queries == 1:
-            return queries.view(num_rows, self._num_kv_heads, *self._group)
-        split = queries.view(num_rows, num_queries, self._num_kv_heads, *self._group)
-        return split.transpose(1, 2).flatten(2, 3)
-
-    def _ungrouped(self, mixed: Tensor) -> Tensor:
-        """[B, Hkv, Q * G, D] -> [B, Q, H * D]."""
-        num_rows, num_queries = mixed.shape[0], self._num_queries
-        if num_queries == 1:
-            return mixed.reshape(num_rows, 1, -1)
-        split = mixed.view(num_rows, self._num_kv_heads, num_queries, *self._group)
-        return split.transpose(1, 2).flatten(2)
+# (layer, queries, keys and values side by side [B, Q, (H + 2 Hkv) * D]) -> [B, Q, H * D].
+Attend = Callable[[int, Tensor], Tensor]
 
 
-# (layer, queries [B, Hkv, Q * G, D]) -> the values they see, weighted: the same shape.
-_Mix = Callable[[int, Tensor], Tensor]
+def make_attention(step: Step, cache: KVCache, frequency: Tensor, num_heads: int) -> Attend:
+    """The attention of one forward pass: what its Step says, made ready once for all layers.
 
-
-def _few_in_float(step: Step, cache: KVCache) -> bool:
-    """Whether products are the faster way. In half precision they would round in between."""
+    The result rotates queries and keys (it changes its argument), stores what is new and attends
+    to what is seen. `frequency` is the rotary embedding's.
+    """
+    # Functions of local variables: on a CPU, a pass over a few tokens spends most of its time
+    # between operations.
+    prepare = _make_prepare(step, cache, frequency, num_heads)
     layer = cache.layers[0]
-    in_float_on_cpu = layer.dtype is torch.float32 and layer.device.type == "cpu"
-    return in_float_on_cpu and step.num_queries <= _FEW_QUERIES
+    # In half precision products would round in between.
+    in_float_on_cpu = layer.dtype is torch.float32 and layer.is_cpu
+    few = step.num_queries <= _FEW_QUERIES
+    mix = (
+        _make_products(step, cache, num_heads)
+        if in_float_on_cpu and few
+        else (_make_fused(step, cache, num_heads))
+    )
+    num_rows, num_queries, num_kv_heads = step.num_rows, step.num_queries, cache.num_kv_heads
+    group = num_heads // num_kv_heads
+
+    # Heads that share keys become further queries of one head.
+    if num_queries == 1:
+
+        def attend(layer: int, projected: Tensor) -> Tensor:
+            queries = prepare(layer, projected).reshape(num_rows * num_kv_heads, group, -1)
+            return mix(layer, queries).reshape(num_rows, 1, -1)
+
+    else:
+
+        def attend(layer: int, projected: Tensor) -> Tensor:
+            queries = prepare(layer, projected).view(num_rows, num_queries, num_kv_heads, group, -1)
+            batches = queries.transpose(1, 2).reshape(
+                num_rows * num_kv_heads, num_queries * group, -1
+            )
+            mixed = mix(layer, batches).reshape(num_rows, num_kv_heads, num_queries, group, -1)
+            return mixed.transpose(1, 2).reshape(num_rows, num_queries, -1)
+
+    return attend
 
 
-def _products(step: Step, cache: KVCache, group: int) -> _Mix:
-    """Scores, softmax and sum, each as one operation on all B * Hkv heads of keys."""
+def _make_prepare(step: Step, cache: KVCache, frequency: Tensor, num_heads: int) -> Attend:
+    """Rotates queries and keys, stores keys and values, returns the queries [B * Q, H, D]."""
+    num_kv_heads, head_dim, vectors = cache.num_kv_heads, cache.head_dim, cache.vectors
+    num_rotated, num_stored = num_heads + num_kv_heads, 2 * num_kv_heads
+    index = cache.vector_index(step.slots, step.first_row, step.num_rows)
+    rotation = rotations(step.positions.flatten(), frequency)
+
+    def prepare(layer: int, projected: Tensor) -> Tensor:
+        heads = projected.view(-1, num_heads + num_stored, head_dim)
+        rotate_(heads.narrow(1, 0, num_rotated), rotation)
+        new = heads.narrow(1, num_heads, num_stored)
+        vectors[layer].index_copy_(0, index, new.reshape(-1, head_dim))
+        return heads.narrow(1, 0, num_heads)
+
+    return prepare
+
+
+def _make_products(step: Step, cache: KVCache, num_heads: int) -> Attend:
+    """Scores, softmax and sum, each as one operation: [B * Hkv, Q * G, D] -> the same."""
     all_keys, all_values = cache.read(step.first_row, step.num_rows, step.kv_tokens)
     keys = all_keys.flatten(1, 2).transpose(2, 3).unbind(0)
     values = all_values.flatten(1, 2).unbind(0)
@@ -143,30 +144,30 @@ def _products(step: Step, cache: KVCache, group: int) -> _Mix:
         # beta = 0: the values are not read, the shape only has to broadcast.
         beta, bias = 0, all_keys[0, :1, 0, :1, :1]
     else:
-        per_query = _bias(step.mask, group, torch.float32)
+        per_query = _bias(step.mask, num_heads // cache.num_kv_heads, torch.float32)
         beta, bias = 1, per_query.expand(-1, cache.num_kv_heads, -1, -1).flatten(0, 1)
 
     def mix(layer: int, queries: Tensor) -> Tensor:
-        batches = queries.flatten(0, 1)
-        scores = torch.baddbmm(bias, batches, keys[layer], beta=beta, alpha=scale)
-        return torch.bmm(scores.softmax(-1), values[layer]).view(queries.shape)
+        scores = torch.baddbmm(bias, queries, keys[layer], beta=beta, alpha=scale)
+        return torch.bmm(scores.softmax(-1), values[layer])
 
     return mix
 
 
-def _fused(step: Step, cache: KVCache, group: int) -> _Mix:
-    """Torch's own kernel for this device and dtype."""
+def _make_fused(step: Step, cache: KVCache, num_heads: int) -> Attend:
+    """Torch's own kernel for this device and dtype: [B * Hkv, Q * G, D] -> the same."""
     all_keys, all_values = cache.read(step.first_row, step.num_rows, step.kv_tokens)
     keys, values = all_keys.unbind(0), all_values.unbind(0)
+    shape = (step.num_rows, cache.num_kv_heads, -1, cache.head_dim)
     bias = None
     if step.mask is not None:
+        per_query = _bias(step.mask, num_heads // cache.num_kv_heads, all_keys.dtype)
         padding = -step.kv_tokens % _MASK_ALIGNMENT
-        padded = functional.pad(_bias(step.mask, group, all_keys.dtype), (0, padding))
-        bias = padded[..., : step.kv_tokens]
+        bias = functional.pad(per_query, (0, padding))[..., : step.kv_tokens]
 
     def mix(layer: int, queries: Tensor) -> Tensor:
         return functional.scaled_dot_product_attention(
-            queries, keys[layer], values[layer], attn_mask=bias
+            queries.view(shape), keys[layer], values[layer], attn_mask=bias
         )
 
     return mix

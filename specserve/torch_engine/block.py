@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from specserve.torch_engine.attention import CachedAttention
+from specserve.torch_engine.attention import Attend
 from specserve.torch_engine.linear import Linear
 from specserve.torch_engine.norm import RmsNorm
 
@@ -53,32 +53,30 @@ class Block(nn.Module):
         self._projections = (self.qkv_proj, self.o_proj, self.gate_up_proj, self.down_proj)
         self._norms = (self.input_layernorm, self.post_attention_layernorm)
         self._intermediate_size = shape.intermediate_size
-        self._num_qk_heads = shape.num_heads + shape.num_kv_heads
         self._has_qk_norm = shape.qk_norm
         if shape.qk_norm:
-            self.qk_norm = RmsNorm((self._num_qk_heads, shape.head_dim), eps)
+            self.qk_norm = RmsNorm((shape.num_heads + shape.num_kv_heads, shape.head_dim), eps)
 
-    def forward(self, hidden: Tensor, attention: CachedAttention, layer: int) -> Tensor:
+    def forward(self, hidden: Tensor, attend: Attend, layer: int) -> Tensor:
         """One layer of a target: hidden [B, Q, d] -> a new [B, Q, d]."""
-        return self.attend_from(self._norms[0].forward(hidden), hidden, attention, layer)
+        return self.attend_from(self._norms[0].forward(hidden), hidden, attend, layer)
 
-    def attend_from(
-        self, normed: Tensor, residual: Tensor, attention: CachedAttention, layer: int
-    ) -> Tensor:
+    def attend_from(self, normed: Tensor, residual: Tensor, attend: Attend, layer: int) -> Tensor:
         """Attend from `normed` [B, Q, input_size], and add to `residual` [B, Q, hidden_size].
 
         `layer` is the block's place in the cache. Returns a new tensor.
         """
         qkv_proj, o_proj, gate_up_proj, down_proj = self._projections
-        heads = qkv_proj.forward(normed).view(attention.heads_shape)
+        projected = qkv_proj.forward(normed)
         if self._has_qk_norm:
-            self._norm_queries_keys(heads)
-        hidden = o_proj.forward(attention.attend(layer, heads)).add_(residual)
+            self._norm_queries_keys(projected)
+        hidden = o_proj.forward(attend(layer, projected)).add_(residual)
         gate_up = gate_up_proj.forward(self._norms[1].forward(hidden))
         width = self._intermediate_size
         gate, up = gate_up.narrow(-1, 0, width), gate_up.narrow(-1, width, width)
         return down_proj.forward(functional.silu(gate).mul_(up)).add_(hidden)
 
-    def _norm_queries_keys(self, heads: Tensor) -> None:
-        queries_keys = heads.narrow(2, 0, self._num_qk_heads)
-        queries_keys.copy_(self.qk_norm(queries_keys))
+    def _norm_queries_keys(self, projected: Tensor) -> None:
+        num_heads, head_dim = self.qk_norm.weight.shape
+        heads = projected.view(*projected.shape[:2], -1, head_dim).narrow(2, 0, num_heads)
+        heads.copy_(self.qk_norm(heads))

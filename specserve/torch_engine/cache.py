@@ -7,9 +7,10 @@ from torch import Tensor
 class KVCache:
     """Keys and values of all layers. Slot `row * row_tokens + i` holds token i of a row.
 
-    A layer is [2, num_rows, num_kv_heads, row_tokens, head_dim], keys first: head-major, so that
+    A layer of `layers` is [2, num_rows, num_kv_heads, row_tokens, head_dim], keys first: head-major, so that
     attention reads each head's keys in one run and multiplies without copying them. The last slot
-    of a row is scratch: padding may be written there, and no query may see it.
+    of a row is scratch: padding may be written there, and no query may see it. `vectors` are the
+    same layers as [2 * num_rows * num_kv_heads * row_tokens, head_dim].
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class KVCache:
             device=device,
         )
         self.layers = self._storage.unbind(0)
-        self._vectors = self._storage.view(num_layers, -1, head_dim).unbind(0)
+        self.vectors = self._storage.view(num_layers, -1, head_dim).unbind(0)
         # Slot of row r -> vector of (key or value, head): slot + r * _row_step + _head_steps.
         row_step = (num_kv_heads - 1) * row_tokens
         self._row_steps = torch.arange(num_rows, device=device) * row_step
@@ -48,14 +49,13 @@ class KVCache:
         return self._storage.nbytes
 
     def vector_index(self, slots: Tensor, first_row: int, num_rows: int) -> Tensor:
-        """Where `write` puts the vectors of slots [B * Q], B rows from `first_row`: [B*Q*2*Hkv]."""
+        """Where slots [B * Q] of the B rows from `first_row` lie in a layer of `vectors`.
+
+        For each slot its keys, head by head, then its values: [B * Q * 2 * Hkv].
+        """
         row_steps = self._row_steps[first_row : first_row + num_rows, None]
         first_vectors = slots.view(num_rows, -1) + row_steps
         return (first_vectors[..., None] + self._head_steps).flatten()
-
-    def write(self, layer: int, index: Tensor, keys_values: Tensor) -> None:
-        """Store keys_values [..., 2 * Hkv, D], keys first, at an index from `vector_index`."""
-        self._vectors[layer].index_copy_(0, index, keys_values.reshape(-1, self.head_dim))
 
     def read(self, first_row: int, num_rows: int, num_tokens: int) -> tuple[Tensor, Tensor]:
         """Views of the rows' first slots: keys and values, each [layers, B, Hkv, L, D]."""

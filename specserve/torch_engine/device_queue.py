@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 
@@ -65,9 +65,9 @@ class _Done:
         return self._emitted
 
 
-def open_queue(kind: Literal["overlap", "sync"]) -> DeviceQueue:
-    """The queue for a scheduler kind."""
-    return ThreadQueue() if kind == "overlap" else InlineQueue()
+def open_queue(*, own_thread: bool) -> DeviceQueue:
+    """A queue with a thread of its own, or with the caller's."""
+    return ThreadQueue() if own_thread else InlineQueue()
 
 
 @torch.inference_mode()

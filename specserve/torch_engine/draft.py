@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from specserve.torch_engine.attention import CachedAttention, Step
+from specserve.torch_engine.attention import Step, make_attention
 from specserve.torch_engine.block import Block
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.linear import Linear
@@ -44,10 +44,10 @@ class Draft(nn.Module):
 
         Returns the residual stream before the last norm, [B, Q, d]: the next step's `fused`.
         """
-        attention = CachedAttention(step, cache, self._frequency, self.shape.block.num_heads)
+        attend = make_attention(step, cache, self._frequency, self.shape.block.num_heads)
         token = self.midlayer.input_layernorm(self.embed_tokens(tokens))
         joined = torch.cat((token, self.hidden_norm(fused)), dim=-1)
-        return self.midlayer.attend_from(joined, fused, attention, 0)
+        return self.midlayer.attend_from(joined, fused, attend, 0)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Outputs of `forward` [..., d] -> logits [..., draft vocabulary]."""

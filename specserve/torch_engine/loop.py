@@ -1,8 +1,9 @@
 """The decoding loop: launches one step's work after the other and settles what comes of them.
 
 `sync` settles what it has just launched; `overlap` settles the launch before, while the device
-works on the new one. The state on the device advances in the round itself, so both emit the same
-tokens; what overlap computes past a request's end is dropped.
+works on the new one (on a CPU, where both are one, it only comes a step later). The state on the
+device advances in the round itself, so both emit the same tokens; what overlap computes past a
+request's end is dropped.
 """
 
 import time
@@ -70,7 +71,7 @@ class Loop:
             totals=self._totals,
             text=token_decoder(tokenizer),
         )
-        self._queue = open_queue(plan.scheduler.kind)
+        self._queue = open_queue(own_thread=plan.scheduler.device_thread)
         self._num_ahead = 1 if plan.scheduler.kind == "overlap" else 0
         self._launches: deque[_Launch] = deque()
         self._last_settled = 0.0

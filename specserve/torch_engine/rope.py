@@ -44,13 +44,13 @@ def frequencies(rope: Rope, head_dim: int, device: torch.device) -> Tensor:
 
 
 def rotations(positions: Tensor, frequency: Tensor) -> Tensor:
-    """Positions [B, Q] -> unit complex numbers [B, Q, 1, D/2], the same for every head."""
-    angles = (positions[..., None] * frequency)[:, :, None]
+    """Positions [...] -> unit complex numbers [..., 1, D/2], the same for every head."""
+    angles = positions[..., None, None] * frequency
     return torch.complex(angles.cos(), angles.sin())
 
 
 def rotate_(heads: Tensor, rotation: Tensor) -> None:
-    """Turn the pairs of heads [B, Q, H, D] in place. Computed in float32."""
+    """Turn the pairs of heads [..., H, D] in place. Computed in float32."""
     pairs = heads.view(*heads.shape[:-1], -1, 2)
     if heads.dtype is torch.float32:
         torch.view_as_complex(pairs).mul_(rotation)

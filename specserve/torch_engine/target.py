@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from specserve.torch_engine.attention import CachedAttention, Step
+from specserve.torch_engine.attention import Step, make_attention
 from specserve.torch_engine.block import Block
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.linear import Linear
@@ -50,13 +50,13 @@ class Target(nn.Module):
 
     def forward(self, tokens: Tensor, step: Step, cache: KVCache) -> TargetOutput:
         """Pass tokens [B, Q] int64, whose keys and values are written to `cache`."""
-        attention = CachedAttention(step, cache, self._frequency, self.shape.block.num_heads)
+        attend = make_attention(step, cache, self._frequency, self.shape.block.num_heads)
         hidden: Tensor = self.embed_tokens(tokens)
         captured = []
         for index, block in enumerate(self._blocks):
             if index in self.aux_layer_inputs:
                 captured.append(hidden)
-            hidden = block.forward(hidden, attention, index)
+            hidden = block.forward(hidden, attend, index)
         if self.shape.num_layers in self.aux_layer_inputs:
             captured.append(hidden)
         features = torch.cat(captured, dim=-1) if captured else None

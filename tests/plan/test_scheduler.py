@@ -36,6 +36,15 @@ def test_a_row_has_room_for_a_round_past_the_context(h200: Facts, plan_of: MakeP
     assert 2048 + 8 == plan_of(h200, "speculation=off", "policy=off").scheduler.row_tokens
 
 
+def test_overlap_has_a_device_thread_on_a_gpu_only(h200: Facts, plan_of: MakePlan) -> None:
+    on_cpu = plan_of(h200, "engine.device=cpu", "cuda_graph=off", "scheduler=overlap")
+
+    assert plan_of(h200, "scheduler=overlap").scheduler.device_thread
+    assert not plan_of(h200, "scheduler=sync").scheduler.device_thread
+    assert not on_cpu.scheduler.device_thread
+    assert "scheduler.kind" in {one.key for one in on_cpu.adjustments}
+
+
 def test_an_open_budget_lets_every_request_fill_its_context(h200: Facts, plan_of: MakePlan) -> None:
     assert 16 * 2048 == plan_of(h200).scheduler.max_kv_tokens
 

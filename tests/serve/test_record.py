@@ -41,7 +41,7 @@ def test_a_phase_goes_to_the_log_and_to_the_server_state(tmp_path: Path) -> None
     assert [("phase.start", "info", "kv_cache"), ("phase.failed", "error", "kv_cache")] == [
         (line["event"], line["log_level"], line["phase"]) for line in logs
     ]
-    assert (1.5, 2) == (logs[1]["seconds"], logs[1]["host_mebibytes"])
+    assert (1.5, "1 -> 2 MiB") == (logs[1]["seconds"], logs[1]["host_memory"])
 
 
 def test_an_event_goes_to_the_log_and_to_its_file(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def make_plan() -> Plan:
         policy=AlwaysPolicy(kind="always"),
         scheduler=SchedulerPlan(
             kind="sync",
+            device_thread=False,
             max_running_requests=8,
             max_queued_requests=8,
             prefill_chunk_tokens=64,

@@ -10,6 +10,7 @@ from specserve.torch_engine.admission import Admission
 def limits(running: int = 2, queued: int = 1, budget: int = 100) -> SchedulerPlan:
     return SchedulerPlan(
         kind="sync",
+        device_thread=False,
         max_running_requests=running,
         max_queued_requests=queued,
         prefill_chunk_tokens=16,

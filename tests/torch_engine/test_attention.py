@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specserve.torch_engine.attention import CachedAttention, Step, chain_step
+from specserve.torch_engine.attention import Step, chain_step, make_attention
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.rope import Rope, frequencies, rotate_, rotations
 
@@ -34,6 +34,11 @@ def make_cache(num_kv_heads: int, dtype: torch.dtype = torch.float32) -> KVCache
 def random_heads(step: Step, num_heads: int, num_kv_heads: int) -> torch.Tensor:
     shape = (step.num_rows, step.num_queries, num_heads + 2 * num_kv_heads, HEAD_DIM)
     return torch.randn(shape, generator=torch.Generator().manual_seed(6))
+
+
+def attend(step: Step, cache: KVCache, layer: int, heads: torch.Tensor) -> torch.Tensor:
+    """With four query heads."""
+    return make_attention(step, cache, FREQUENCY, 4)(layer, heads.flatten(2).clone())
 
 
 def reference(step: Step, cache: KVCache, heads: torch.Tensor, num_heads: int) -> torch.Tensor:
@@ -73,7 +78,7 @@ def test_equals_attention_computed_query_by_query(
     )
     heads = random_heads(step, 4, num_kv_heads)
 
-    mixed = CachedAttention(step, cache, FREQUENCY, 4).attend(1, heads.clone())
+    mixed = attend(step, cache, 1, heads)
 
     torch.testing.assert_close(
         reference(step, cache, heads, 4).float(), mixed, rtol=1e-4, atol=1e-5
@@ -92,7 +97,7 @@ def test_without_a_mask_every_query_sees_all_tokens_looked_at() -> None:
     )
     heads = random_heads(step, 4, 2)
 
-    mixed = CachedAttention(step, cache, FREQUENCY, 4).attend(1, heads.clone())
+    mixed = attend(step, cache, 1, heads)
 
     assert step.mask is None
     torch.testing.assert_close(
@@ -118,7 +123,7 @@ def test_any_mask_is_honoured(seed: int, num_queries: int) -> None:
     step = replace(step, mask=chosen | own)
     heads = random_heads(step, 4, 2)
 
-    mixed = CachedAttention(step, cache, FREQUENCY, 4).attend(1, heads.clone())
+    mixed = attend(step, cache, 1, heads)
 
     torch.testing.assert_close(
         reference(step, cache, heads, 4).float(), mixed, rtol=1e-4, atol=1e-5
@@ -133,7 +138,7 @@ def test_a_padding_query_that_sees_nothing_stays_finite(num_queries: int) -> Non
     )
     step = replace(step, mask=torch.zeros(1, num_queries, 60, dtype=torch.bool))
 
-    mixed = CachedAttention(step, make_cache(2), FREQUENCY, 4).attend(0, random_heads(step, 4, 2))
+    mixed = attend(step, make_cache(2), 0, random_heads(step, 4, 2))
 
     assert mixed.isfinite().all()
 
@@ -149,9 +154,9 @@ def test_half_precision_is_close_to_float(dtype: torch.dtype, num_queries: int) 
         kv_tokens=20 + num_queries,
     )
     heads = random_heads(step, 4, 2)
-    expected = CachedAttention(step, make_cache(2), FREQUENCY, 4).attend(0, heads.clone())
+    expected = attend(step, make_cache(2), 0, heads)
 
-    mixed = CachedAttention(step, make_cache(2, dtype), FREQUENCY, 4).attend(0, heads.to(dtype))
+    mixed = attend(step, make_cache(2, dtype), 0, heads.to(dtype))
 
     assert dtype is mixed.dtype
     torch.testing.assert_close(expected, mixed.float(), rtol=0.05, atol=0.03)

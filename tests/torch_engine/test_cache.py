@@ -47,7 +47,8 @@ def test_what_is_written_to_a_slot_is_read_at_its_row_and_token() -> None:
         [1 * ROW_TOKENS + 4, 1 * ROW_TOKENS + 2, 2 * ROW_TOKENS, 2 * ROW_TOKENS + 1]
     )
     keys_values = torch.randn(2, 2, 4, 4, generator=torch.Generator().manual_seed(0))
-    cache.write(1, cache.vector_index(slots, first_row=1, num_rows=2), keys_values)
+    index = cache.vector_index(slots, first_row=1, num_rows=2)
+    cache.vectors[1].index_copy_(0, index, keys_values.view(-1, 4))
 
     keys, values = cache.read(first_row=1, num_rows=2, num_tokens=5)
 

@@ -61,6 +61,7 @@ def make_plan(checkpoints: tuple[Path, Path]) -> MakePlan:
             policy=policy or OffPolicy(kind="off"),
             scheduler=SchedulerPlan(
                 kind="sync",
+                device_thread=False,
                 max_running_requests=NUM_ROWS,
                 max_queued_requests=8,
                 prefill_chunk_tokens=64,
