@@ -7,6 +7,7 @@ from torch import nn
 
 from specserve.errors import EngineError
 from specserve.torch_engine.draft import Draft
+from specserve.torch_engine.linear import Linear
 from specserve.torch_engine.target import Target
 
 
@@ -27,3 +28,5 @@ def borrow(draft: Draft, target: Target, names: Iterable[str], dtype: torch.dtyp
             plain = lent.to_dense() if lent.is_mkldnn else lent
             lent = nn.Parameter(plain.to(dtype), requires_grad=False)
         own.register_parameter("weight", lent)
+        if isinstance(own, Linear) and isinstance(lender, Linear):
+            own.reads_ahead = lender.reads_ahead

@@ -7,10 +7,10 @@ from torch import Tensor
 class KVCache:
     """Keys and values of all layers. Slot `row * row_tokens + i` holds token i of a row.
 
-    A layer of `layers` is [2, num_rows, num_kv_heads, row_tokens, head_dim], keys first: head-major, so that
-    attention reads each head's keys in one run and multiplies without copying them. The last slot
-    of a row is scratch: padding may be written there, and no query may see it. `vectors` are the
-    same layers as [2 * num_rows * num_kv_heads * row_tokens, head_dim].
+    Each of `layers` is [2, num_rows, num_kv_heads, row_tokens, head_dim], keys first; a head's keys
+    lie together, so that attention multiplies them without a copy. `vectors` are the same layers as
+    [2 * num_rows * num_kv_heads * row_tokens, head_dim]. The last slot of a row is scratch: padding
+    may be written there, and no query may see it.
     """
 
     def __init__(

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from specserve.errors import EngineError
-from specserve.torch_engine.attention import Step
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.features import FeatureStore
 from specserve.torch_engine.group import Group, Window
@@ -132,17 +131,7 @@ class Drafter:
         mask: Tensor | None,
     ) -> Tensor:
         """One pass over tokens [B, Q]; `places` [B, Q] are their slots within the rows."""
-        num_rows, num_queries = tokens.shape
-        slots = places + self.rows.first_slots[first_row : first_row + num_rows]
-        step = Step(
-            first_row=first_row,
-            num_rows=num_rows,
-            num_queries=num_queries,
-            positions=positions,
-            slots=slots.flatten(),
-            kv_tokens=kv_tokens,
-            mask=mask,
-        )
+        step = self.rows.step(first_row, positions, places, kv_tokens, mask)
         return self.draft(tokens, fused, step, self.cache)
 
     def _extend(

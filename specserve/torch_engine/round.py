@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from specserve.torch_engine.attention import Step
 from specserve.torch_engine.drafter import Drafter, captured
 from specserve.torch_engine.group import Depth, Group, LogprobRows, Window
 from specserve.torch_engine.logprobs import Logprobs, emitted_logprobs
@@ -146,17 +145,7 @@ class Decoder:
         kv_tokens: int,
         mask: Tensor | None,
     ) -> TargetOutput:
-        num_rows, num_queries = tokens.shape
-        slots = places + self.rows.first_slots[first_row : first_row + num_rows]
-        step = Step(
-            first_row=first_row,
-            num_rows=num_rows,
-            num_queries=num_queries,
-            positions=positions,
-            slots=slots.flatten(),
-            kv_tokens=kv_tokens,
-            mask=mask,
-        )
+        step = self.rows.step(first_row, positions, places, kv_tokens, mask)
         return self.target(tokens, step, self.rows.target_cache)
 
 

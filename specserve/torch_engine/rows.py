@@ -15,6 +15,7 @@ from torch import Tensor
 
 from specserve.plan import Plan
 from specserve.plan.rows import row_slack
+from specserve.torch_engine.attention import Step
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.features import FeatureStore
 
@@ -62,6 +63,22 @@ class Rows:
         places = lengths[:, None] + self.counting[1 : tokens.shape[1] + 1]
         self.tokens[first_row : first_row + tokens.shape[0]].scatter_(1, places, tokens)
         lengths += counts
+
+    def step(
+        self, first_row: int, positions: Tensor, places: Tensor, kv_tokens: int, mask: Tensor | None
+    ) -> Step:
+        """The Step of a pass over rows from `first_row` on; `places` [B, Q] lie within the rows."""
+        num_rows, num_queries = places.shape
+        slots = places + self.first_slots[first_row : first_row + num_rows]
+        return Step(
+            first_row=first_row,
+            num_rows=num_rows,
+            num_queries=num_queries,
+            positions=positions,
+            slots=slots.flatten(),
+            kv_tokens=kv_tokens,
+            mask=mask,
+        )
 
     def move(self, source: int, destination: int, num_tokens: int) -> None:
         """Copy a row of at most `num_tokens` cached tokens over one that is free."""

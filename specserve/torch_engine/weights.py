@@ -12,7 +12,7 @@ from specserve.torch_engine.attention import chain_step
 from specserve.torch_engine.borrow import borrow
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.draft import Draft
-from specserve.torch_engine.linear import pack, pack_all
+from specserve.torch_engine.linear import speed_up
 from specserve.torch_engine.quantization import quantize, read_quantization
 from specserve.torch_engine.shape import draft_shape, target_shape
 from specserve.torch_engine.sources import (
@@ -57,11 +57,11 @@ def load_target(
         for block, sources in zip(target.layers, blocks, strict=True):
             _fill(block, sources, stored, getattr(torch, plan.dtype))
             quantize(block, quantization)
-            pack_all(block)
+            speed_up(block)
     if shape.tie_embeddings:
         target.lm_head.weight = target.embed_tokens.weight
     if not shape.tie_embeddings or target.embed_tokens.weight.nbytes <= _LARGEST_COPY_BYTES:
-        pack(target.lm_head)
+        speed_up(target.lm_head)
     check_features(target, device)
     return target
 
@@ -88,7 +88,7 @@ def load_draft(plan: DraftPlan, target: Target, device: torch.device) -> Draft:
     quantization = read_quantization(plan.quantization, plan.quantization_group_size)
     for module in (draft.fc, draft.midlayer):
         quantize(module, quantization)
-    pack_all(draft)
+    speed_up(draft)
     borrow(draft, target, plan.borrowed, dtype)
     return draft
 

@@ -1,5 +1,6 @@
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,17 @@ class Pair:
 @pytest.fixture(scope="module", params=VARIANTS)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     return Pair(tmp_path_factory.mktemp("target"), *VARIANTS[request.param])
+
+
+@contextmanager
+def threads(num_threads: int) -> Iterator[None]:
+    """The number of threads is torch's own state: give it back."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(num_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def make_cache(target: Target, num_rows: int = 4) -> KVCache:
@@ -169,6 +181,26 @@ def test_features_are_what_enters_the_layers(tmp_path: Path, aux: tuple[int, ...
     else:
         expected = torch.cat([entered[i] for i in aux], dim=-1)
         torch.testing.assert_close(expected, features, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_layers_large_enough_to_be_sped_up_compute_the_same(
+    tmp_path: Path, num_threads: int
+) -> None:
+    """One thread reads ahead, several use packed weights; verifying and decoding agree."""
+    options = {"hidden_size": 192, "intermediate_size": 512, "vocab_size": 2048}
+    with threads(num_threads):
+        pair = Pair(tmp_path, "llama", {**options, "tie_embeddings": True})
+    tokens = random_tokens(1, 40)
+    expected, _ = pair.expected(tokens)
+
+    for size in (40, 8, 1):
+        cache = make_cache(pair.ours)
+        parts = [
+            forward(pair.ours, tokens[:, start : start + size], [start], cache, 0)[0]
+            for start in range(0, 40, size)
+        ]
+        torch.testing.assert_close(expected, torch.cat(parts, dim=1), rtol=1e-4, atol=1e-4)
 
 
 def test_the_older_spelling_of_rope_gives_the_same_logits(tmp_path: Path) -> None:
