@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from engine_arms import held_out_prompts, make_arm
+from engine_arms import held_out_prompts, make_arm, planned_threads
 from transformers import AutoModelForCausalLM
 
 from specserve.config.paths import resolve_path
@@ -112,6 +112,7 @@ def engine_arm(overrides: Sequence[str], concurrency: int) -> Callable[[Prompts,
 
 def transformers_arm() -> Callable[[Prompts, int], Result]:
     """`generate` of the same model, one prompt after the other."""
+    torch.set_num_threads(planned_threads())
     model = AutoModelForCausalLM.from_pretrained(
         resolve_path("bundled:demo/target"), dtype=torch.float32
     )

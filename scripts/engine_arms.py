@@ -101,6 +101,12 @@ def _request(identity: str, prompt: tuple[int, ...], num_tokens: int) -> Generat
     )
 
 
+def planned_threads() -> int:
+    """The threads that a plan for this machine gives the engine."""
+    config = load_run(["+experiment=baseline"]).config
+    return make_plan(config, gather_facts(config)).num_threads
+
+
 def held_out_prompts(count: int) -> list[tuple[int, ...]]:
     """Token ids of the demo's first held-out prompts."""
     tokenizer = AutoTokenizer.from_pretrained(resolve_path("bundled:demo/target"))

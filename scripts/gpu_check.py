@@ -1,6 +1,6 @@
 """The torch engine on a GPU: graphs against no graphs, speculation against plain, all in one run.
 
-    python scripts/gpu_check.py [--json bench/engine_gpu.json]
+    python scripts/gpu_check.py [--json bench/h200/engine_gpu.json]
 
 Outputs must be equal token for token (float32, greedy); speeds are ratios within a repeat.
 """

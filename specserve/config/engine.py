@@ -12,7 +12,7 @@ class TorchEngineConfig(StrictModel):
 
     kind: Literal["torch"]
     device: Literal["auto", "cpu", "cuda"]
-    num_threads: Count | Auto = Field(description="CPU threads for the arithmetic; auto: all cores")
+    num_threads: Count | Auto = Field(description="CPU threads; auto: all cores but one")
 
 
 class SglangEngineConfig(StrictModel):

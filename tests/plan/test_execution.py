@@ -70,7 +70,7 @@ def test_cuda_with_a_cpu_build_of_torch_is_refused_as_that(
 
 
 def test_threads_are_all_cores_or_what_was_asked_for(cpu: Facts, plan_of: MakePlan) -> None:
-    assert 8 == plan_of(cpu).num_threads
+    assert 7 == plan_of(cpu).num_threads
     assert 3 == plan_of(cpu, "engine.num_threads=3").num_threads
 
 
