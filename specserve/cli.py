@@ -5,6 +5,7 @@ running, 130 interrupted; anything unforeseen keeps its traceback and ends with 
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from specserve.errors import ConfigError, Problem, SpecserveError
 
 COMMANDS = ("check",)
 INTERRUPTED = 130
+READER_GONE = 141  # what a shell reports for a program that SIGPIPE has ended
 
 _DESCRIBING = ("cfg", "info", "help", "hydra_help", "shell_completion")
 
@@ -29,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # `specserve check … | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return READER_GONE
 
 
 def _dispatch(args: argparse.Namespace) -> int:
@@ -42,7 +47,7 @@ def _dispatch(args: argparse.Namespace) -> int:
     if command == "check":
         from specserve.check import check_run  # heavy: pydantic, Hydra; not needed for --version
 
-        print(check_run(overrides, args.config_dir, args.facts))
+        print(check_run(overrides, args.config_dir, args.facts), flush=True)
         return 0
     return _serve(overrides, args.config_dir)
 

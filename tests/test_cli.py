@@ -177,3 +177,16 @@ def test_describing_leaves_no_folder_behind(tmp_path: Path) -> None:
     )
 
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback() -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-m", "specserve", "check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdout is not None
+    assert run.stderr is not None
+    run.stdout.close()
+    with run.stderr:
+        told = run.stderr.read()
+
+    assert (141, b"") == (run.wait(), told)
