@@ -122,7 +122,8 @@ class EngineStats:
     keep the draft's state (prompt chunks; while_off: warm, refill), `verify_calls` target passes
     that verify.
     `accepted_by_position[i]` counts requests-rounds in which draft token i+1 was accepted.
-    `running` requests hold KV slots (prefill included), `running_decodes` are in decode.
+    `running` requests hold KV slots (prefill included), `running_decodes` are in decode. Slots are
+    tokens: `total_slots` the KV budget, `free_slots` what no running request has reserved of it.
     """
 
     drafted: int

@@ -26,8 +26,8 @@ _GAUGES: Mapping[str, str] = {
     "running": "Requests that hold KV slots, prefill included",
     "running_decodes": "Requests in decode",
     "queued": "Requests that wait",
-    "free_slots": "Requests that could be admitted at once",
-    "total_slots": "Admission limit",
+    "free_slots": "KV slots that no running request has reserved, in tokens",
+    "total_slots": "KV budget, in tokens",
 }
 
 

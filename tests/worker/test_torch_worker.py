@@ -113,12 +113,12 @@ def test_a_request_that_is_given_up_frees_its_slots(
     worker: Worker, runner: asyncio.Runner, leave: str
 ) -> None:
     async def give_up() -> str | None:
-        chunks = worker.engine.generate(_request("long", (1, 2, 3), max_tokens=180))
+        chunks = worker.engine.generate(_request(leave, (1, 2, 3), max_tokens=180))
         await anext(chunks)
         if leave == "aclose":
             await chunks.aclose()
             return None
-        await worker.engine.abort("long")
+        await worker.engine.abort(leave)
         return [chunk.finish_reason async for chunk in chunks][-1]
 
     async def settled() -> tuple[int, int, int]:
