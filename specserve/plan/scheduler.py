@@ -47,8 +47,8 @@ def choose_device_thread(config: RunConfig, device: Device, notes: Notes) -> boo
         return False
     if device == "cpu":
         reason = (
-            "on a CPU rounds need the cores that a second thread would take "
-            "(0.48 x the speed on two cores); each step is still finished one step later"
+            "on a CPU a device thread competes with the host for the cores "
+            "(0.8 to 1.0 x the speed on two cores); each step is still finished one step later"
         )
         notes.adjust("scheduler.kind", "overlap", "overlap without a device thread", reason)
         return False

@@ -1,5 +1,6 @@
 """Every phase and event of a run: to its files, to the log, and to whoever asks /ready."""
 
+import logging
 from typing import Any
 
 import structlog
@@ -21,8 +22,7 @@ class RunRecord:
 
     def event(self, kind: str, fields: dict[str, Any]) -> None:
         """Raises JournalError if events.jsonl can't take it."""
-        write = _LOG.warning if kind.startswith("warning.") else _LOG.info
-        write(kind, **fields)
+        _LOG.log(_level(kind), kind, **fields)
         self._events.append(kind, fields)
 
     def phase(self, record: PhaseRecord) -> None:
@@ -43,6 +43,13 @@ class RunRecord:
             _LOG.info("plan.decided", **adjustment.model_dump())
         for warning in plan.warnings:
             self.event("warning.plan", {"text": warning})
+
+
+def _level(kind: str) -> int:
+    """An event's level is in the name of its kind."""
+    if kind.startswith("warning."):
+        return logging.WARNING
+    return logging.ERROR if kind.endswith(".failed") else logging.INFO
 
 
 def _outcome(record: PhaseRecord) -> dict[str, Any]:

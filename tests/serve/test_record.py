@@ -44,6 +44,20 @@ def test_a_phase_goes_to_the_log_and_to_the_server_state(tmp_path: Path) -> None
     assert (1.5, "1 -> 2 MiB") == (logs[1]["seconds"], logs[1]["host_memory"])
 
 
+def test_the_level_of_an_event_is_in_its_name(tmp_path: Path) -> None:
+    async def main() -> None:
+        events = EventLog(tmp_path / "events.jsonl")
+        record = RunRecord(events, ServerState(phase="attributes"))
+        for kind in ("policy.switch", "warning.plan", "build.failed"):
+            record.event(kind, {})
+        events.close()
+
+    with capture_logs() as logs:
+        asyncio.run(main())
+
+    assert ["info", "warning", "error"] == [line["log_level"] for line in logs]
+
+
 def test_an_event_goes_to_the_log_and_to_its_file(tmp_path: Path) -> None:
     async def main() -> None:
         events = EventLog(tmp_path / "events.jsonl")
