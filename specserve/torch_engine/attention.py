@@ -4,7 +4,7 @@ B rows, Q queries each, L slots looked at, H query heads, Hkv key/value heads, G
 heads that share one, D head size.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -37,6 +37,21 @@ class Step:
     slots: Tensor
     kv_tokens: int
     mask: Tensor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedStep:
+    """One forward pass over spans of several rows, one behind the other: tokens [1, sum of Q].
+
+    Each part is the Step of one row. Only the attention tells them apart.
+    """
+
+    parts: tuple[Step, ...]
+
+
+def pack(parts: Sequence[Step]) -> Step | PackedStep:
+    """The parts, at least one, as one pass."""
+    return parts[0] if len(parts) == 1 else PackedStep(parts=tuple(parts))
 
 
 def chain_step(
@@ -76,12 +91,16 @@ def chain_step(
 Attend = Callable[[int, Tensor], Tensor]
 
 
-def make_attention(step: Step, cache: KVCache, frequency: Tensor, num_heads: int) -> Attend:
+def make_attention(
+    step: Step | PackedStep, cache: KVCache, frequency: Tensor, num_heads: int
+) -> Attend:
     """The attention of one forward pass: what its Step says, made ready once for all layers.
 
     The result rotates queries and keys (it changes its argument), stores what is new and attends
     to what is seen. `frequency` is the rotary embedding's.
     """
+    if isinstance(step, PackedStep):
+        return _make_packed(step, cache, frequency, num_heads)
     # Functions of local variables: on a CPU, a pass over a few tokens spends most of its time
     # between operations.
     prepare = _make_prepare(step, cache, frequency, num_heads)
@@ -113,6 +132,18 @@ def make_attention(step: Step, cache: KVCache, frequency: Tensor, num_heads: int
             )
             mixed = mix(layer, batches).reshape(num_rows, num_kv_heads, num_queries, group, -1)
             return mixed.transpose(1, 2).reshape(num_rows, num_queries, -1)
+
+    return attend
+
+
+def _make_packed(step: PackedStep, cache: KVCache, frequency: Tensor, num_heads: int) -> Attend:
+    sizes = [part.num_queries for part in step.parts]
+    attends = [make_attention(part, cache, frequency, num_heads) for part in step.parts]
+
+    def attend(layer: int, projected: Tensor) -> Tensor:
+        spans = projected.split(sizes, dim=1)  # type: ignore[no-untyped-call]
+        mixed = [one(layer, span) for one, span in zip(attends, spans, strict=True)]
+        return torch.cat(mixed, dim=1)
 
     return attend
 

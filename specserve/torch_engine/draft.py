@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from specserve.torch_engine.attention import Step, make_attention
+from specserve.torch_engine.attention import PackedStep, Step, make_attention
 from specserve.torch_engine.block import Block
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.linear import Linear
@@ -39,7 +39,9 @@ class Draft(nn.Module):
         fused: Tensor = self.fc(features)
         return fused
 
-    def forward(self, tokens: Tensor, fused: Tensor, step: Step, cache: KVCache) -> Tensor:
+    def forward(
+        self, tokens: Tensor, fused: Tensor, step: Step | PackedStep, cache: KVCache
+    ) -> Tensor:
         """Pass tokens [B, Q] and what stands for their features, [B, Q, d].
 
         Returns the residual stream before the last norm, [B, Q, d]: the next step's `fused`.

@@ -3,12 +3,15 @@
 B rows of a group, Q queries each, K drafted tokens of a chain, d the draft's hidden size.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from specserve.errors import EngineError
+from specserve.torch_engine.attention import pack
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.features import FeatureStore
 from specserve.torch_engine.group import Group, Window
@@ -23,6 +26,15 @@ def captured(output: TargetOutput) -> Tensor:
     if output.features is None:
         raise EngineError("the target captured no features, so the draft has nothing to read")
     return output.features
+
+
+class DraftSpan(NamedTuple):
+    """Entries of a row for prompt positions [start, start + num_pairs), behind `num_held`."""
+
+    row: int
+    start: int
+    num_pairs: int
+    num_held: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,23 +85,18 @@ class Drafter:
         self.rows.draft_lengths[row] += num_pairs
         self.rows.covered[row] += num_pairs
 
-    def extend_prompt(self, row: int, start: int, features: Tensor, num_held: int) -> None:
-        """Add the entries for prompt positions from `start` on, whose features [1, Q, F] are new.
-
-        The draft's cache holds `num_held` entries of the row.
-        """
-        count = self.rows.counting
-        num_pairs = features.shape[1]
-        places = count[None, num_held : num_held + num_pairs]
-        self.forward(
-            row,
-            self.rows.tokens[row : row + 1, start + 1 : start + num_pairs + 1],
-            self.draft.fuse(features),
-            positions=count[None, start : start + num_pairs],
-            places=places,
-            kv_tokens=num_held + num_pairs,
-            mask=causal_mask(places, count, num_held + num_pairs),
-        )
+    def extend_prompts(self, spans: Sequence[DraftSpan], features: Tensor) -> None:
+        """Add entries of different rows in one pass; `features` [1, sum of pairs, F] are theirs."""
+        rows, count = self.rows, self.rows.counting
+        parts, tokens = [], []
+        for row, start, num_pairs, num_held in spans:
+            num_entries = num_held + num_pairs
+            places = count[None, num_held:num_entries]
+            positions = count[None, start : start + num_pairs]
+            mask = causal_mask(places, count, num_entries)
+            parts.append(rows.step(row, positions, places, num_entries, mask))
+            tokens.append(rows.tokens[row : row + 1, start + 1 : start + num_pairs + 1])
+        self.draft(torch.cat(tokens, dim=1), self.draft.fuse(features), pack(parts), self.cache)
 
     def keep_features(self, first_row: int, positions: Tensor, output: TargetOutput) -> None:
         """Store what the target has computed at positions [B, Q]."""

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specserve.torch_engine.attention import Step
+from specserve.torch_engine.attention import PackedStep, Step
 from specserve.torch_engine.cache import KVCache
 
 # The shortest span of slots that is captured; longer ones double up to a whole row.
 _FEWEST_KV_TOKENS = 256
 
 GraphPool = Any  # torch keeps the name of this type to itself
-Forward = Callable[[tuple[Tensor, ...], Step], tuple[Tensor, ...]]
+Forward = Callable[[tuple[Tensor, ...], Step | PackedStep], tuple[Tensor, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -129,8 +129,10 @@ class GraphedPass:
         """The same forward pass with the graphs of both."""
         return GraphedPass(self._forward, {**self._captured, **other._captured})
 
-    def __call__(self, inputs: tuple[Tensor, ...], step: Step) -> tuple[Tensor, ...]:
+    def __call__(self, inputs: tuple[Tensor, ...], step: Step | PackedStep) -> tuple[Tensor, ...]:
         """Outputs [B, Q, ...] of inputs [B, Q, ...]."""
+        if isinstance(step, PackedStep):
+            return self._forward(inputs, step)
         size = fitting_size(self.sizes, step)
         if size is None:
             return self._forward(inputs, step)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from specserve.plan import Plan
-from specserve.torch_engine.attention import Step
+from specserve.torch_engine.attention import PackedStep, Step
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.draft import Draft
 from specserve.torch_engine.graphs import GraphedPass, capture, pass_sizes
@@ -17,7 +17,7 @@ from specserve.torch_engine.target import Target, TargetOutput
 class TargetPasses(Protocol):
     """What a round needs of the target; `Target` has it."""
 
-    def __call__(self, tokens: Tensor, step: Step, cache: KVCache, /) -> TargetOutput:
+    def __call__(self, tokens: Tensor, step: Step | PackedStep, cache: KVCache, /) -> TargetOutput:
         """As `Target.forward`."""
         ...
 
@@ -29,7 +29,9 @@ class TargetPasses(Protocol):
 class DraftPasses(Protocol):
     """What a round needs of the draft; `Draft` has it."""
 
-    def __call__(self, tokens: Tensor, fused: Tensor, step: Step, cache: KVCache, /) -> Tensor:
+    def __call__(
+        self, tokens: Tensor, fused: Tensor, step: Step | PackedStep, cache: KVCache, /
+    ) -> Tensor:
         """As `Draft.forward`."""
         ...
 
@@ -53,7 +55,7 @@ class GraphedTarget:
         self._passes = passes
         self.logits = target.logits
 
-    def __call__(self, tokens: Tensor, step: Step, cache: KVCache, /) -> TargetOutput:
+    def __call__(self, tokens: Tensor, step: Step | PackedStep, cache: KVCache, /) -> TargetOutput:
         """As `Target.forward`, for the cache that the graphs were captured over."""
         hidden, *features = self._passes((tokens,), step)
         return TargetOutput(hidden, features[0] if features else None)
@@ -68,7 +70,9 @@ class GraphedDraft:
         self.logits = draft.logits
         self.target_ids = draft.target_ids
 
-    def __call__(self, tokens: Tensor, fused: Tensor, step: Step, cache: KVCache, /) -> Tensor:
+    def __call__(
+        self, tokens: Tensor, fused: Tensor, step: Step | PackedStep, cache: KVCache, /
+    ) -> Tensor:
         """As `Draft.forward`, for the cache that the graphs were captured over."""
         return self._passes((tokens, fused), step)[0]
 
@@ -124,7 +128,7 @@ def captured_passes(
 def _capture_target(
     plan: Plan, target: Target, cache: KVCache, num_queries: set[int]
 ) -> GraphedPass:
-    def forward(inputs: tuple[Tensor, ...], step: Step) -> tuple[Tensor, ...]:
+    def forward(inputs: tuple[Tensor, ...], step: Step | PackedStep) -> tuple[Tensor, ...]:
         output = target(inputs[0], step, cache)
         return output.hidden, *(() if output.features is None else (output.features,))
 
@@ -134,7 +138,7 @@ def _capture_target(
 
 
 def _capture_draft(plan: Plan, draft: Draft, cache: KVCache, num_queries: set[int]) -> GraphedPass:
-    def forward(inputs: tuple[Tensor, ...], step: Step) -> tuple[Tensor, ...]:
+    def forward(inputs: tuple[Tensor, ...], step: Step | PackedStep) -> tuple[Tensor, ...]:
         return (draft(inputs[0], inputs[1], step, cache),)
 
     keys = cache.layers[0]

@@ -4,11 +4,14 @@ B rows of a group, K drafted tokens of a chain, N nodes of a tree, V tokens in t
 A round reads the rows' counts on the device and advances them itself.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from specserve.torch_engine.attention import pack
 from specserve.torch_engine.drafter import Drafter, captured
 from specserve.torch_engine.group import Depth, Group, LogprobRows, Window
 from specserve.torch_engine.logprobs import Logprobs, emitted_logprobs
@@ -41,6 +44,14 @@ class Emitted:
         return Logprobs(*self._readback.wait()[2:])
 
 
+class Span(NamedTuple):
+    """Prompt tokens [start, start + num_tokens) of a row."""
+
+    row: int
+    start: int
+    num_tokens: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoder:
     """The target's passes over running rows."""
@@ -48,21 +59,25 @@ class Decoder:
     target: TargetPasses
     rows: Rows
 
-    def prefill(self, row: int, start: int, num_tokens: int) -> TargetOutput:
-        """Pass prompt tokens [start, start + num_tokens) of a row."""
-        positions = self.rows.counting[None, start : start + num_tokens]
-        end = start + num_tokens
-        mask = causal_mask(positions, self.rows.counting, end)
-        return self._forward(
-            row, self.rows.tokens[row : row + 1, start:end], positions, positions, end, mask
-        )
+    def prefill(self, spans: Sequence[Span]) -> TargetOutput:
+        """Pass spans of different rows, one behind the other: outputs [1, sum of tokens, ...]."""
+        rows, parts, tokens = self.rows, [], []
+        for row, start, num_tokens in spans:
+            end = start + num_tokens
+            positions = rows.counting[None, start:end]
+            mask = causal_mask(positions, rows.counting, end)
+            parts.append(rows.step(row, positions, positions, end, mask))
+            tokens.append(rows.tokens[row : row + 1, start:end])
+        return self.target(torch.cat(tokens, dim=1), pack(parts), rows.target_cache)
 
-    def first_token(self, group: Group, output: TargetOutput, prompt_tokens: int) -> Emitted:
-        """Choose the token behind a prompt whose last chunk gave `output`; decoding can begin."""
+    def first_tokens(self, group: Group, hidden: Tensor, prompt_tokens: Sequence[int]) -> Emitted:
+        """Choose the tokens behind whole prompts of B rows; decoding can begin.
+
+        `hidden` [B, 1, d] is the prompts' last output, `prompt_tokens` [B] their lengths.
+        """
         rows = self.rows
-        rows.lengths[group.rows] = prompt_tokens - 1
-        hidden = output.hidden[:, -1:]
-        positions = rows.counting[None, prompt_tokens - 1 : prompt_tokens]
+        positions = torch.tensor(prompt_tokens, device=hidden.device)[:, None] - 1
+        rows.lengths[group.rows] = positions[:, 0]
         return self._emit_one(group, hidden, positions)
 
     def plain(self, group: Group, window: Window, drafter: Drafter | None) -> Emitted:

@@ -8,7 +8,7 @@ from specserve.torch_engine.detokenize import TokenDecoder
 from specserve.torch_engine.drafter import Drafter
 from specserve.torch_engine.group import Group, make_depth, make_group
 from specserve.torch_engine.lineup import Lineup, Move
-from specserve.torch_engine.prefill import Prefill
+from specserve.torch_engine.prefill import Chunk, Prefill
 from specserve.torch_engine.round import Decoder
 from specserve.torch_engine.steering import Steering
 from specserve.torch_engine.step_work import StepWork
@@ -93,46 +93,67 @@ class Scheduler:
         self._groups.clear()
 
     def _pass_prompts(self, work: StepWork) -> None:
-        """Spend the step's budget of prompt tokens, one request after the other."""
+        """Spend the step's budget of prompt tokens, first come, first served."""
         budget = self._plan.scheduler.prefill_chunk_tokens
         while budget:
-            self._prefill = prefill = self._prefill or self._admit()
-            if prefill is None:
+            prompts = self._next_prompts(budget)
+            if not prompts:
                 return
             self._make_moves(work)
-            num_tokens = min(budget, prefill.num_left)
+            chunks = [chunk for _, chunk in prompts]
+            ended = [prefill for prefill, chunk in prompts if chunk.ends_prompt]
+            group = (
+                self._make_group(ended[0].row, [one.request for one in ended]) if ended else None
+            )
+            requests = [self._active(prefill) for prefill in ended]
+            work.prefill(self._drafter, chunks, group, requests)
+            for prefill, request in zip(ended, requests, strict=True):
+                self._start_decoding(request, prefill.row)
+            self._make_moves(work)
+            budget -= sum(chunk.num_tokens for chunk in chunks)
+
+    def _next_prompts(self, budget: int) -> list[tuple[Prefill, Chunk]]:
+        """Chunks for one pass, in neighbouring rows. All but the last end their prompt."""
+        found: list[tuple[Prefill, Chunk]] = []
+        row = len(self._lineup)
+        while budget:
+            prefill = self._prefill or self._admit(row)
+            if prefill is None:
+                break
             while_off = self._steering.while_off
             chunk = prefill.advance(
-                num_tokens,
+                min(budget, prefill.num_left),
                 extends_draft=self._steering.num_steps > 0 or while_off == "warm",
                 may_skip=while_off != "refill",
             )
-            work.prefill(self._drafter, chunk)
-            budget -= num_tokens
-            if not prefill.num_left:
-                self._start_decoding(work, prefill)
-                self._prefill = None
+            found.append((prefill, chunk))
+            self._prefill = None if chunk.ends_prompt else prefill
+            row = prefill.row + 1
+            budget -= chunk.num_tokens
+        return found
 
-    def _admit(self) -> Prefill | None:
+    def _admit(self, row: int) -> Prefill | None:
+        """The next request in `row`, if there is one, and if the rows go so far."""
+        if row == self._plan.scheduler.max_running_requests:
+            return None
         request = self.admission.admit()
         if request is None:
             return None
         speculates = request.speculation and self._drafter is not None
-        group = self._make_group(len(self._lineup), [request])
-        return Prefill(request, group, speculates=speculates)
+        return Prefill(request, row, speculates=speculates)
 
-    def _start_decoding(self, work: StepWork, prefill: Prefill) -> None:
-        request = ActiveRequest(
+    def _active(self, prefill: Prefill) -> ActiveRequest:
+        return ActiveRequest(
             prefill.request,
             Output(prefill.request, self._eos_ids, self._text),
             prefill.bounds,
             speculates=prefill.speculates,
         )
-        work.await_first_token(request)
-        self._running[prefill.request.request_id] = request
+
+    def _start_decoding(self, request: ActiveRequest, row: int) -> None:
+        self._running[request.request.request_id] = request
         self._groups.clear()
-        self._moves += self._lineup.add(request, prefill.row)
-        self._make_moves(work)
+        self._moves += self._lineup.add(request, row)
 
     def _decode(self, work: StepWork) -> None:
         """One round: speculating rows draft if the policy says so, all others decode plainly."""

@@ -10,7 +10,7 @@ from specserve.torch_engine.bounds import RowBounds, window_of
 from specserve.torch_engine.drafter import Drafter
 from specserve.torch_engine.group import Depth, Group
 from specserve.torch_engine.lineup import Move
-from specserve.torch_engine.prefill import Chunk, pass_chunk
+from specserve.torch_engine.prefill import Chunk, pass_chunks
 from specserve.torch_engine.round import Decoder, Emitted
 from specserve.torch_engine.totals import Totals
 
@@ -43,15 +43,19 @@ class StepWork:
             make = rows.exchange if move.exchange else rows.move
             self.calls.append(partial(make, move.source, move.destination, move.num_tokens))
 
-    def prefill(self, drafter: Drafter | None, chunk: Chunk) -> None:
-        """Pass a chunk of a prompt."""
-        self.calls.append(partial(pass_chunk, self.decoder, drafter, chunk))
-        self.totals.prefill_tokens += chunk.num_tokens
-        self.totals.draft_upkeep_calls += chunk.num_pairs > 0
-
-    def await_first_token(self, request: ActiveRequest) -> None:
-        """The chunk added last is the end of the request's prompt."""
-        self.passes.append(Pass((request,), None, is_prefill=True))
+    def prefill(
+        self,
+        drafter: Drafter | None,
+        chunks: Sequence[Chunk],
+        group: Group | None,
+        ended: Sequence[ActiveRequest],
+    ) -> None:
+        """Pass chunks of prompts; `ended` are the requests, and `group` the rows, that they end."""
+        self.calls.append(partial(pass_chunks, self.decoder, drafter, chunks, group))
+        self.totals.prefill_tokens += sum(chunk.num_tokens for chunk in chunks)
+        self.totals.draft_upkeep_calls += any(chunk.num_pairs for chunk in chunks)
+        if ended:
+            self.passes.append(Pass(ended, None, is_prefill=True))
 
     def refill(self, drafter: Drafter, row: int, bounds: RowBounds, chunk_tokens: int) -> None:
         """Make good all of a row's missing draft entries but the newest, which will propose."""

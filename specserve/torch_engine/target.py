@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from specserve.torch_engine.attention import Step, make_attention
+from specserve.torch_engine.attention import PackedStep, Step, make_attention
 from specserve.torch_engine.block import Block
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.linear import Linear
@@ -48,7 +48,7 @@ class Target(nn.Module):
         # No buffer: it is computed, neither stored in a checkpoint nor counted as a weight.
         self._frequency = frequencies(shape.rope, shape.block.head_dim, device)
 
-    def forward(self, tokens: Tensor, step: Step, cache: KVCache) -> TargetOutput:
+    def forward(self, tokens: Tensor, step: Step | PackedStep, cache: KVCache) -> TargetOutput:
         """Pass tokens [B, Q] int64, whose keys and values are written to `cache`."""
         attend = make_attention(step, cache, self._frequency, self.shape.block.num_heads)
         hidden: Tensor = self.embed_tokens(tokens)

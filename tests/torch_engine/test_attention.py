@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specserve.torch_engine.attention import Step, chain_step, make_attention
+from specserve.torch_engine.attention import PackedStep, Step, chain_step, make_attention, pack
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.rope import Rope, frequencies, rotate_, rotations
 
@@ -188,3 +188,35 @@ def test_chain_step_takes_positions_that_differ_from_the_places() -> None:
 
     assert [[7]] == step.positions.tolist()
     assert [2] == step.slots.tolist()
+
+
+def test_packed_spans_of_several_rows_are_attended_as_each_alone() -> None:
+    lengths, sizes = (0, 7, 3), (40, 1, 5)
+    parts = [
+        chain_step(
+            torch.tensor([length]),
+            first_row=row,
+            num_queries=size,
+            row_tokens=ROW_TOKENS,
+            kv_tokens=length + size,
+        )
+        for row, (length, size) in enumerate(zip(lengths, sizes, strict=True))
+    ]
+    heads = [random_heads(part, 4, 2) for part in parts]
+    alone, together = make_cache(2), make_cache(2)
+
+    expected = [attend(part, alone, 1, own) for part, own in zip(parts, heads, strict=True)]
+    packed = pack(parts)
+    found = make_attention(packed, together, FREQUENCY, 4)(1, torch.cat(heads, 1).flatten(2))
+
+    assert isinstance(packed, PackedStep)
+    torch.testing.assert_close(found, torch.cat(expected, 1))
+    torch.testing.assert_close(together.layers[1], alone.layers[1])
+
+
+def test_one_part_is_packed_as_itself() -> None:
+    part = chain_step(
+        torch.tensor([2]), first_row=0, num_queries=3, row_tokens=ROW_TOKENS, kv_tokens=5
+    )
+
+    assert pack([part]) is part
