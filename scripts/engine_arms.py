@@ -12,8 +12,8 @@ from transformers import AutoTokenizer
 from specserve.config.load import load_run
 from specserve.config.paths import resolve_path
 from specserve.engine import GenerationRequest, Sampling
-from specserve.facts import gather_facts
-from specserve.plan import make_plan
+from specserve.facts import Facts, gather_facts
+from specserve.plan import Plan, make_plan
 from specserve.torch_engine.build import build
 from specserve.torch_engine.loop import Loop
 from specserve.torch_engine.process import make_loop
@@ -43,8 +43,10 @@ class ForwardClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """A loop, and the clock of its forward passes."""
+    """A loop, what it was planned from, and the clock of its forward passes."""
 
+    facts: Facts
+    plan: Plan
     loop: Loop
     clock: ForwardClock
     records: tuple[PhaseRecord, ...]
@@ -59,7 +61,7 @@ class Arm:
         """Serve all prompts at once; their greedy tokens."""
         found: list[list[int]] = [[] for _ in prompts]
         for index, prompt in enumerate(prompts):
-            self.loop.submit(_request(str(index), prompt, num_tokens))
+            self.loop.submit(greedy_request(str(index), prompt, num_tokens))
         while self.loop.has_work:
             for chunk in self.loop.step():
                 found[int(chunk.request_id)] += chunk.token_ids
@@ -77,17 +79,20 @@ def make_arm(overrides: Sequence[str]) -> Arm:
     """Build the loop of a configuration in this process."""
     config = load_run(overrides).config
     records: list[PhaseRecord] = []
-    worker = build(make_plan(config, gather_facts(config)), PhaseRunner(emit=records.append))
+    facts = gather_facts(config)
+    plan = make_plan(config, facts)
+    worker = build(plan, PhaseRunner(emit=records.append))
     clock = ForwardClock()
     models = [worker.target.model, *([worker.draft] if worker.draft else [])]
     for model in models:
         for name in ("forward", "logits", "fuse"):
             if hasattr(model, name):
                 setattr(model, name, clock.timed(getattr(model, name)))
-    return Arm(loop=make_loop(worker), clock=clock, records=tuple(records))
+    return Arm(facts=facts, plan=plan, loop=make_loop(worker), clock=clock, records=tuple(records))
 
 
-def _request(identity: str, prompt: tuple[int, ...], num_tokens: int) -> GenerationRequest:
+def greedy_request(identity: str, prompt: tuple[int, ...], num_tokens: int) -> GenerationRequest:
+    """Exactly `num_tokens` greedy tokens behind `prompt`."""
     return GenerationRequest(
         request_id=identity,
         prompt_token_ids=prompt,

@@ -21,6 +21,7 @@ ARMS = {
     "chain of 3": ["+experiment=topk1_v2", "policy=always"],
     "chain of 3, sync": ["+experiment=topk1_v2", "policy=always", "scheduler=sync"],
     "tree of 4": ["+experiment=topk4_v1"],
+    "depths by batch size": ["+experiment=topk1_v2", "policy=depth_schedule"],
 }
 
 

@@ -8,24 +8,43 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
 from specserve import __version__
+from specserve.completion import commands_for, for_hydra
 from specserve.errors import ConfigError, Problem, SpecserveError
+from specserve.rule_ids import RuleId
 
-COMMANDS = ("check",)
+COMMANDS = ("export",)
+# Their flags follow them.
+OWN_PARSERS = ("check", "policy replay", "explain-policy", "explain", "diff", "review", "schema")
 INTERRUPTED = 130
 READER_GONE = 141  # what a shell reports for a program that SIGPIPE has ended
 
 _DESCRIBING = ("cfg", "info", "help", "hydra_help", "shell_completion")
 
+# Flags of commands: how the value is called, and who takes it.
+_OWN_FLAGS = {
+    "facts": ("FILE", ("check",)),
+    "to": ("ENGINE", ("export",)),
+    "output": ("FILE", ("export",)),
+    "drop": ("SETTINGS", ("export",)),
+}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code. Problems go to stderr, one a line."""
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _dispatch(_parse(sys.argv[1:] if argv is None else argv))
+        answer = _answer(words)
+        if answer is None:
+            return _dispatch(_parse(words))
+        text, exit_code = answer
+        print(text, flush=True)
+        return exit_code
     except SpecserveError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -36,6 +55,46 @@ def main(argv: Sequence[str] | None = None) -> int:
         return READER_GONE
 
 
+def _answer(words: Sequence[str]) -> tuple[str, int] | None:
+    """What a command with flags of its own says, and the exit code.
+
+    None if `words` begin with no such command.
+    """
+    match words:
+        case ["check", *rest]:
+            from specserve.check import check  # heavy: pydantic, Hydra; not needed for --version
+
+            answer = check(rest)
+            return answer.text, 0 if answer.sound else ConfigError.exit_code
+        case ["policy", "replay", *rest]:
+            from specserve.replay.command import replay_policies  # heavy
+
+            return replay_policies(rest), 0
+        case ["explain-policy", *rest]:
+            from specserve.explain_policy import explain_policy  # heavy
+
+            return explain_policy(rest), 0
+        case ["explain", *rest]:
+            from specserve.explain import explain_keys  # heavy
+
+            return explain_keys(rest), 0
+        case ["diff", *rest]:
+            from specserve.review import diff_subjects  # heavy
+
+            return diff_subjects(rest), 0
+        case ["review", *rest]:
+            from specserve.review import review_change  # heavy
+
+            reviewed = review_change(rest)
+            return reviewed.text, ConfigError.exit_code if reviewed.failed else 0
+        case ["schema", *rest]:
+            from specserve.schema import write_schemas  # heavy
+
+            return write_schemas(rest), 0
+        case _:
+            return None
+
+
 def _dispatch(args: argparse.Namespace) -> int:
     if args.version:
         print(f"specserve {__version__} (hydra {version('hydra-core')})")
@@ -44,10 +103,14 @@ def _dispatch(args: argparse.Namespace) -> int:
     if any(getattr(args, flag) for flag in _DESCRIBING):
         return _describe(args, overrides)
     _refuse_what_is_not_there(args, command)
-    if command == "check":
-        from specserve.check import check_run  # heavy: pydantic, Hydra; not needed for --version
+    if command == "export":
+        from specserve.export import export_run  # heavy
 
-        print(check_run(overrides, args.config_dir, args.facts), flush=True)
+        dropped = [name for names in args.drop for name in names.split(",")]
+        export = export_run(
+            overrides, args.config_dir, to=args.to, output=args.output, drop=dropped
+        )
+        print(export, end="", flush=True)
         return 0
     return _serve(overrides, args.config_dir)
 
@@ -67,7 +130,7 @@ def _serve(overrides: list[str], config_dirs: list[Path]) -> int:
     configure(run.config.logging)
     log = structlog.get_logger("specserve.cli")
     for warning in config_warnings(run.config):
-        log.warning("config.warning", text=warning)
+        log.warning("config.warning", rule=warning.rule, key=warning.key, text=warning.text)
     return serve(run.config, overrides=overrides, run_directory=run.run_directory)
 
 
@@ -86,6 +149,10 @@ def _describe(args: argparse.Namespace, overrides: list[str]) -> int:
         *(["--hydra-help"] if args.hydra_help else []),
         *(["--shell-completion"] if args.shell_completion else []),
     ]
+    if args.shell_completion and "COMP_LINE" in os.environ:
+        line = os.environ["COMP_LINE"]
+        print(*commands_for(line, (*COMMANDS, *OWN_PARSERS)))
+        os.environ["COMP_LINE"] = for_hydra(line)
     # Hydra reads sys.argv itself. Flags go first, so that none takes an override for its argument.
     sys.argv[1:] = [*flags, *search_path_override(overrides, args.config_dir), *overrides]
     describe = hydra.main(
@@ -112,13 +179,22 @@ def _command(words: Sequence[str]) -> tuple[str | None, list[str]]:
     raise ConfigError(
         [
             Problem(
+                rule=RuleId.UNKNOWN_COMMAND,
                 key="COMMAND",
                 value=words[0],
-                expected=f"one of {', '.join(COMMANDS)}, or none to serve",
-                fix="use `specserve check`, or give overrides only to serve",
+                expected=f"one of {', '.join((*COMMANDS, *OWN_PARSERS))} at the beginning, or none "
+                "to serve",
+                fix=_meant(words[0]),
             )
         ]
     )
+
+
+def _meant(word: str) -> str:
+    near = get_close_matches(word, (*COMMANDS, *OWN_PARSERS), n=1)
+    if near:
+        return f"use `specserve {near[0]}`"
+    return f"see `specserve --help`, or write +experiment={word} if it is an experiment"
 
 
 def _refuse_what_is_not_there(args: argparse.Namespace, command: str | None) -> None:
@@ -126,24 +202,28 @@ def _refuse_what_is_not_there(args: argparse.Namespace, command: str | None) -> 
     if args.multirun:
         problems.append(
             Problem(
+                rule=RuleId.MULTIRUN,
                 key="--multirun",
                 value=True,
                 expected="a single run: measuring several comes in a later version",
                 fix="leave out --multirun and give one value to each key",
             )
         )
-    if args.facts is not None and command != "check":
-        problems.append(
-            Problem(
-                key="--facts",
-                value=str(args.facts),
-                expected="the command check: a run measures its own machine",
-                fix="use `specserve check --facts FILE`",
+    for flag, (value, commands) in _OWN_FLAGS.items():
+        if getattr(args, flag) and command not in commands:
+            problems.append(
+                Problem(
+                    rule=RuleId.FLAG_OF_ANOTHER_COMMAND,
+                    key=f"--{flag}",
+                    value=str(getattr(args, flag)),
+                    expected=f"the command {' or '.join(commands)} before it",
+                    fix=f"use `specserve {commands[0]} --{flag} {value}`",
+                )
             )
-        )
     if args.resolve or args.package:
         problems.append(
             Problem(
+                rule=RuleId.FLAG_WITHOUT_CFG,
                 key="--resolve" if args.resolve else "--package",
                 value=args.resolve or args.package,
                 expected="--cfg beside it",
@@ -160,7 +240,15 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         fix = "see `specserve --help`"
         raise ConfigError(
-            [Problem(key="command line", value=message, expected="flags of specserve", fix=fix)]
+            [
+                Problem(
+                    rule=RuleId.WRONG_FLAG,
+                    key="command line",
+                    value=message,
+                    expected="flags of specserve",
+                    fix=fix,
+                )
+            ]
         )
 
 
@@ -168,6 +256,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = _Parser(prog="specserve", add_help=False, allow_abbrev=False)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--facts", type=Path)
+    parser.add_argument("--to")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--drop", action="append", default=[])
     parser.add_argument("--config-dir", "-cd", type=Path, action="append", default=[])
     parser.add_argument("--version", action="store_true")
     parser.add_argument("--multirun", "-m", action="store_true")

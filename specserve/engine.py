@@ -103,8 +103,27 @@ class GenerationChunk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySwitch:
+    """A change of depth: from which to which, on what sight, and why.
+
+    `round` counts the policy's decisions since start, `elapsed_seconds` the time.
+    """
+
+    from_num_steps: int
+    to_num_steps: int
+    running_decodes: int
+    reason: str
+    round: int
+    elapsed_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyState:
-    """Which mode is on, why, and for how long."""
+    """Which mode is on, why, and for how long.
+
+    `since_seconds` is the age of the depth in force. `switches` counts changes of depth since
+    start; `last_switch` is the latest of them, None before the first.
+    """
 
     policy: PolicyConfig
     mode: Mode
@@ -112,6 +131,7 @@ class PolicyState:
     reason: str
     since_seconds: float
     switches: int
+    last_switch: PolicySwitch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ SpecserveError
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from specserve.rule_ids import RuleId
+
 
 class SpecserveError(Exception):
     """Base of everything raised on purpose; `exit_code` is what the process ends with."""
@@ -24,13 +26,27 @@ class Problem:
     `key` can be pasted onto the command line; `fix`, applied mechanically, mends the problem.
     """
 
+    rule: RuleId
     key: str
     value: object
     expected: str
     fix: str
 
     def __str__(self) -> str:
-        return f"{self.key}={self.value!r}: expected {self.expected}. Fix: {self.fix}."
+        told = f"{self.key}={self.value!r}: expected {self.expected}. Fix: {self.fix}."
+        return f"{told} [{self.rule}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """What works but probably is not meant; `key` is the setting that could be changed."""
+
+    rule: RuleId
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.text} [{self.rule}]"
 
 
 class ConfigError(SpecserveError):

@@ -1,6 +1,9 @@
 """What is measured, once, before planning. `Facts` is a value: CI plans from a recorded one."""
 
+import json
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -10,9 +13,10 @@ from pydantic import ValidationError
 from specserve.checkpoint.header import CheckpointFacts, read_checkpoint
 from specserve.config.paths import BUNDLED, is_hub_id, resolve_path
 from specserve.config.run import RunConfig
-from specserve.config.speculation import Eagle3Speculation
+from specserve.config.speculation import draft_path
 from specserve.config.strict import StrictModel
 from specserve.errors import ConfigError, Problem
+from specserve.rule_ids import RuleId
 
 _DISTRIBUTIONS = (
     "specserve",
@@ -26,6 +30,10 @@ _DISTRIBUTIONS = (
     "omegaconf",
     "pydantic",
 )
+MEASURED_HERE = "measured on this machine"
+
+FindCheckpoint = Callable[[str, str], CheckpointFacts | None]
+
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -65,33 +73,55 @@ def gather_facts(config: RunConfig) -> Facts:
     A hub id that has not been downloaded gives None. Raises ConfigError with the problems of both
     checkpoints: a folder that is not there, a file that is missing, truncated or malformed.
     """
+    target, draft = find_checkpoints(config)
+    return Facts(
+        source=MEASURED_HERE,
+        machine=measure_machine(),
+        versions=installed_versions(),
+        target=target,
+        draft=draft,
+    )
+
+
+def find_checkpoints(
+    config: RunConfig, find: FindCheckpoint | None = None
+) -> tuple[CheckpointFacts | None, CheckpointFacts | None]:
+    """Target and draft of `config`, each None if it is not on this machine.
+
+    Raises ConfigError with the problems of both. Who looks at many runs passes a `find` that
+    remembers what it has read.
+    """
     wanted = [("model.path", config.model.path)]
-    if isinstance(config.speculation, Eagle3Speculation):
-        wanted.append(("speculation.draft.path", config.speculation.draft.path))
+    draft = draft_path(config.speculation)
+    if draft is not None:
+        wanted.append(("speculation.draft.path", draft))
     found: dict[str, CheckpointFacts | None] = {}
     problems: list[Problem] = []
     for key, path in wanted:
         try:
-            found[key] = _find_checkpoint(key, path)
+            found[key] = (find or find_checkpoint)(key, path)
         except ConfigError as error:
             problems += error.problems
     if problems:
         raise ConfigError(problems)
-    return Facts(
-        source="measured on this machine",
-        machine=measure_machine(),
-        versions=installed_versions(),
-        target=found["model.path"],
-        draft=found.get("speculation.draft.path"),
-    )
+    return found["model.path"], found.get("speculation.draft.path")
 
 
 def load_facts(path: Path) -> Facts:
-    """Facts that `save_facts` wrote. Raises ConfigError if `path` holds none."""
+    """The facts in a file of `save_facts`, or in the facts.json of a run directory.
+
+    There they stand below "facts", beside what else the run recorded. Raises ConfigError if `path`
+    holds none.
+    """
     try:
-        return Facts.model_validate_json(path.read_bytes())
+        tree = json.loads(path.read_bytes())
+        recorded = tree["facts"] if isinstance(tree, dict) and "facts" in tree else tree
+        # As JSON once more: read strictly, a list is a tuple there and nowhere else.
+        return Facts.model_validate_json(json.dumps(recorded))
     except OSError as error:
         raise _facts_problem(path, f"found none ({error.strerror})") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise _facts_problem(path, f"but the file is no JSON ({error})") from error
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
@@ -174,17 +204,31 @@ def _gpus() -> list[tuple[str, Gpu]]:
         pynvml.nvmlShutdown()
 
 
-def _find_checkpoint(key: str, path: str) -> CheckpointFacts | None:
+def find_checkpoint(key: str, path: str) -> CheckpointFacts | None:
+    """What lies at `path`, which the configuration's `key` names; None for a hub id not here.
+
+    Raises ConfigError.
+    """
     if path.startswith(BUNDLED) and not resolve_path(path).is_dir():
         raise ConfigError([_not_bundled(key, path)])
-    if not is_hub_id(path):
-        return read_checkpoint(resolve_path(path), key=key)
-    snapshot = _hub_snapshot(path)
-    return None if snapshot is None else read_checkpoint(snapshot, key=key)
+    folder = _hub_snapshot(path) if is_hub_id(path) else resolve_path(path)
+    if folder is None:
+        return None
+    try:
+        return read_checkpoint(folder, key=key)
+    except ConfigError as error:
+        raise ConfigError([_as_typed(path, folder, one) for one in error.problems]) from error
+
+
+def _as_typed(path: str, folder: Path, problem: Problem) -> Problem:
+    """The problem of `folder` with what the configuration calls it, and where it was looked for."""
+    place = "" if path == str(folder) else f" in {folder}"
+    return replace(problem, value=path, expected=problem.expected + place)
 
 
 def _not_bundled(key: str, path: str) -> Problem:
     return Problem(
+        rule=RuleId.BUNDLE_NOT_HERE,
         key=key,
         value=path,
         expected=f"a checkpoint that ships with specserve, found none at {resolve_path(path)}",
@@ -219,13 +263,16 @@ def memory_limit(total: int, cgroup_limit: Path) -> int:
 
 
 def _facts_problem(path: Path, found: str) -> ConfigError:
+    inside = path / "facts.json"
+    fix = "give the facts.json of a run on that machine"
     return ConfigError(
         [
             Problem(
+                rule=RuleId.NO_FACTS,
                 key="--facts",
                 value=str(path),
-                expected=f"recorded facts, {found}",
-                fix="take facts.json of a run on that machine",
+                expected=f"a file with recorded facts, {found}",
+                fix=f"give --facts {inside}" if inside.is_file() else fix,
             )
         ]
     )

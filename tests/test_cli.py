@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,15 +27,50 @@ def _run(*args: str, code: str | None = None) -> subprocess.CompletedProcess[str
     )
 
 
-def test_check_leaves_the_heavy_libraries_alone() -> None:
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["check", *LLAMA, "--facts", str(FACTS)],
+        ["check", "--all"],
+        ["check", "--explain"],
+        ["export", *LLAMA, "--to", "vllm", "--drop", "hysteresis,min_dwell_rounds,while_off"],
+        ["schema"],
+        ["explain", *LLAMA, "--facts", str(FACTS)],
+        ["diff", "baseline", "topk1_v2"],
+    ],
+    ids=["check", "check-all", "check-explain", "export", "schema", "explain", "diff"],
+)
+def test_the_heavy_libraries_are_left_alone(args: list[str]) -> None:
     code = (
         "import sys; from specserve.cli import main; code = main(sys.argv[1:]);"
         "heavy = {'torch', 'transformers', 'fastapi', 'uvicorn', 'structlog', 'sglang'};"
         "print(code, sorted(heavy & set(sys.modules)))"
     )
-    ran = _run("check", *LLAMA, "--facts", str(FACTS), code=code)
+    ran = _run(*args, code=code)
 
     assert "0 []" == ran.stdout.splitlines()[-1], ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "limit"), [(["+experiment=topk1_v2"], 1.0), (["--all"], 4.0)], ids=["one", "all"]
+)
+def test_a_check_is_quick(args: list[str], limit: float, tmp_path: Path) -> None:
+    """Seconds of processor time, with ten experiments of the user's own; the best of three.
+
+    Others use this machine too, and their work makes ours slower.
+    """
+    (tmp_path / "experiment").mkdir()
+    shipped = (ROOT / "conf/experiment/topk1_v2.yaml").read_text()
+    for number in range(10):
+        (tmp_path / f"experiment/mine_{number}.yaml").write_text(shipped)
+    code = (
+        "import resource, sys; from specserve.cli import main; main(sys.argv[1:]);"
+        "used = resource.getrusage(resource.RUSAGE_SELF); print(used.ru_utime + used.ru_stime)"
+    )
+    words = ["check", *args, "--config-dir", str(tmp_path)]
+    seconds = (float(_run(*words, code=code).stdout.splitlines()[-1]) for _ in range(3))
+
+    assert any(one <= limit for one in seconds)
 
 
 def test_a_sound_configuration_ends_with_0_and_a_report() -> None:
@@ -52,10 +88,41 @@ def test_a_wrong_one_ends_with_2_and_one_line_a_problem_on_stderr() -> None:
     ]
 
 
+def test_a_check_of_everything_ends_with_2_if_anything_is_wrong(tmp_path: Path) -> None:
+    """What was found goes to stdout, to be read or uploaded."""
+    (tmp_path / "policy").mkdir()
+    (tmp_path / "policy/bad.yaml").write_text("kind: nothing\n")
+    good, bad = _run("check", "--all"), _run("check", "--all", "--config-dir", str(tmp_path))
+
+    assert (0, "OK:", "") == (good.returncode, good.stdout[:3], good.stderr)
+    assert (2, "FAILED:", "") == (bad.returncode, bad.stdout[:7], bad.stderr)
+
+
 def test_flags_and_overrides_may_be_mixed(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["check", "model=llama31_8b", "--facts", str(FACTS), "+experiment=topk1_v2"])
 
     assert capsys.readouterr().out.startswith("OK")
+
+
+def test_what_to_drop_is_named_in_one_flag_or_in_several(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = ["--drop", "hysteresis,while_off", "--drop", "min_dwell_rounds"]
+
+    assert 0 == main(["export", "--to", "vllm", *names, "+experiment=topk1_v2"])
+    assert "\n  - [1, 8, 3]\n  - [9, 16, 0]\n" in capsys.readouterr().out
+
+
+def test_an_export_that_would_lose_something_ends_with_2_and_no_output(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert 2 == main(["export", "--to", "vllm", "--drop", "hysteresis", "+experiment=topk1_v2"])
+
+    out, err = capsys.readouterr()
+    assert ("", ["policy.min_dwell_rounds", "policy.while_off"]) == (
+        out,
+        [line.partition("=")[0] for line in err.splitlines()],
+    )
 
 
 def test_a_users_folder_is_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,10 +138,22 @@ def test_a_users_folder_is_searched(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["chekc"], "COMMAND='chekc': expected one of check"),
-        (["check", "check"], "check=None: expected an override"),
+        (["chekc"], "COMMAND='chekc': expected one of export, check"),
+        (["chekc"], "use `specserve check`"),
+        (["policy"], "COMMAND='policy': expected one of export, check"),
+        (["policy", "replay", "--to", "x"], "see `specserve policy replay --help`"),
+        (["explain-policy", "--trace", "x"], "see `specserve explain-policy --help`"),
+        (["check", "check"], "override='check': expected key=value"),
+        (["check", "topk1_v2"], "for example +experiment=topk1_v2"),
+        (["topk1_v2"], "write +experiment=topk1_v2 if it is an experiment"),
+        (["help"], "see `specserve --help`"),
         (["-m", "policy=off,always"], "--multirun"),
         (["--facts", "f.json"], "use `specserve check --facts FILE`"),
+        (["--to", "vllm"], "use `specserve export --to ENGINE`"),
+        (["check", "--drop", "while_off"], "see `specserve check --help`"),
+        (["check", "--explain", "SPEC31"], "use --explain SPEC301"),
+        (["--output", "f.yaml"], "use `specserve export --output FILE`"),
+        (["export"], "--to=None: expected one of vllm, tensorrt-llm, sglang"),
         (["--resolve"], "--cfg job --resolve"),
         (["--frobnicate"], "unrecognized arguments: --frobnicate"),
         (["--cfg", "jobb"], "invalid choice: 'jobb'"),
@@ -112,7 +191,14 @@ def test_help_names_commands_groups_and_exit_codes() -> None:
 
     assert 0 == ran.returncode, ran.stderr
     assert "specserve check" in ran.stdout
+    assert "specserve policy replay" in ran.stdout
+    assert "specserve explain-policy" in ran.stdout
+    assert "specserve explain [KEY" in ran.stdout
+    assert "specserve diff A B" in ran.stdout
+    assert "specserve review --base REV" in ran.stdout
     assert "experiment: baseline" in ran.stdout
+    assert "scheduler: overlap, sync\n" in ran.stdout
+    assert not re.search(r"[:,] _", ran.stdout), "an option for other files is offered"
     assert "2 the configuration is wrong" in ran.stdout
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -19,6 +20,8 @@ from specserve.plan import make_plan
 CONF = config_directory()
 ROOT = Path(__file__).parent.parent
 FACTS = Path(__file__).parent / "data/facts"
+CALIBRATION = Path(__file__).parent / "data/calibration.json"
+POLICIES = ["off", "always", "batch_threshold", "depth_schedule", "acceptance"]
 
 EXPERIMENTS = sorted(file.stem for file in (CONF / "experiment").glob("*.yaml"))
 OPTIONS = sorted(
@@ -26,21 +29,39 @@ OPTIONS = sorted(
     for file in CONF.glob("*/*.yaml")
     if file.parent.name != "experiment" and not file.stem.startswith("_")
 )
+STATIC = ["engine=sglang", "policy=always"]
 # What an option needs beside it: it is valid in company only.
 COMPANY = {
     ("policy", "always"): ["speculation=eagle3_topk1"],
     ("policy", "batch_threshold"): ["speculation=eagle3_topk1"],
+    ("policy", "depth_schedule"): ["speculation=eagle3_topk1"],
+    ("policy", "acceptance"): ["speculation=eagle3_topk1"],
+    ("policy", "cost_model"): ["speculation=eagle3_topk1", f"policy.calibration={CALIBRATION}"],
     ("attention", "fa3"): ["engine=sglang"],
     ("attention", "flashinfer"): ["engine=sglang"],
     ("attention", "triton"): ["engine=sglang"],
     ("parallel", "tp2"): ["engine=sglang"],
     ("parallel", "tp8"): ["engine=sglang"],
     ("quantization", "compressed_tensors_int4"): ["engine=sglang"],
+    ("quantization", "awq"): ["engine=sglang"],
+    ("quantization", "fp8"): ["engine=sglang"],
+    ("quantization", "gptq"): ["engine=sglang"],
+    ("quantization", "nvfp4"): ["engine=sglang"],
+    ("speculation", "dflash"): [*STATIC, "speculation.draft.path=/draft"],
+    ("speculation", "eagle_topk1"): ["engine=sglang", "speculation.draft.path=/draft"],
+    ("speculation", "mtp"): ["engine=sglang"],
+    ("speculation", "ngram"): STATIC,
+    ("speculation", "standalone"): [*STATIC, "speculation.draft.path=/draft"],
 }
 
 
 def _files() -> list[Path]:
     return sorted(CONF.rglob("*.yaml"))
+
+
+def _shipped() -> list[Path]:
+    """With the schemas that editors read."""
+    return [*_files(), *CONF.rglob("*.json")]
 
 
 def test_the_defaults_are_a_run() -> None:
@@ -68,9 +89,21 @@ def test_every_experiment_plans(name: str) -> None:
     assert run.policy == make_plan(run, facts).policy
 
 
+@pytest.mark.parametrize("policy", sorted(file.stem for file in (CONF / "policy").glob("*.yaml")))
+def test_every_policy_plans(policy: str) -> None:
+    """A cost_model has no table that would fit every machine: it is given one."""
+    table = [f"policy.calibration={CALIBRATION}"] if policy == "cost_model" else []
+    run = load_run(["+experiment=topk1_v2", "model=llama31_8b", f"policy={policy}", *table]).config
+
+    plan = make_plan(run, load_facts(FACTS / "h200.json"))
+
+    assert run.policy == plan.policy
+    assert (plan.calibration is None) == (policy != "cost_model")
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_is_headed_by_its_package_and_its_command(name: str) -> None:
-    package, command, *_ = (CONF / f"experiment/{name}.yaml").read_text().splitlines()
+    package, _, command, *_ = (CONF / f"experiment/{name}.yaml").read_text().splitlines()
 
     assert "# @package _global_" == package
     assert command.startswith("# specserve ")
@@ -87,7 +120,7 @@ def test_an_experiment_overrides_groups_that_exist(name: str) -> None:
 
 @pytest.mark.parametrize("file", _files(), ids=lambda file: str(file.relative_to(CONF)))
 def test_every_file_says_what_it_is_for(file: Path) -> None:
-    assert file.read_text().startswith("# ")
+    assert re.search(r"\A(?:# (?:yaml-language-server:|@package).*\n)*# \w", file.read_text())
 
 
 def test_every_section_has_a_group_and_every_group_a_section() -> None:
@@ -121,7 +154,7 @@ def test_schedulers_differ_in_their_kind_only() -> None:
 
 def test_drafting_and_policies_combine_freely() -> None:
     drafting = ["eagle3_topk1", "eagle3_topk4"]
-    for speculation, policy in itertools.product(drafting, ["off", "always", "batch_threshold"]):
+    for speculation, policy in itertools.product(drafting, POLICIES):
         load_run([f"speculation={speculation}", f"policy={policy}"])
 
 
@@ -140,7 +173,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_carries_the_whole_configuration(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
 
-    assert {f"specserve/conf/{file.relative_to(CONF).as_posix()}" for file in _files()} <= names
+    assert {f"specserve/conf/{file.relative_to(CONF).as_posix()}" for file in _shipped()} <= names
 
 
 def test_an_unpacked_wheel_works_from_the_root_folder(wheel: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from specserve.facts import (
     visible_gpus,
 )
 from specserve.testing.checkpoints import write_draft, write_target
+from specserve.worker.run_directory import facts_json
 
 RECORDED = Path(__file__).parent / "data" / "facts"
 
@@ -96,12 +97,55 @@ def test_a_hub_id_that_was_downloaded_is_found_in_the_hubs_cache(
     assert facts.draft is None
 
 
+def test_a_problem_of_a_download_names_the_hub_id_and_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    repository = tmp_path / "models--someone--target"
+    (repository / "snapshots/abc123").mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs/main").write_text("abc123\n")
+    with pytest.raises(ConfigError) as caught:
+        gather_facts(run("someone/target", "someone/draft"))
+    [problem] = caught.value.problems
+
+    assert "someone/target" == problem.value
+    assert problem.expected.endswith(f" in {repository}/snapshots/abc123")
+
+
 def test_facts_reload_to_themselves(tmp_path: Path, folders: tuple[Path, Path]) -> None:
     facts = gather_facts(run(*folders))
 
     save_facts(facts, tmp_path / "facts.json")
 
     assert facts == load_facts(tmp_path / "facts.json")
+
+
+def test_facts_of_a_run_directory_are_read_alike(
+    tmp_path: Path, folders: tuple[Path, Path]
+) -> None:
+    facts = gather_facts(run(*folders))
+    path = tmp_path / "facts.json"
+    path.write_text(facts_json(facts, "torch"), encoding="utf-8")
+
+    assert facts == load_facts(path)
+
+
+def test_a_run_directory_in_place_of_its_file_is_told_the_file(tmp_path: Path) -> None:
+    (tmp_path / "facts.json").write_text("{}")
+
+    with pytest.raises(ConfigError) as caught:
+        load_facts(tmp_path)
+
+    assert f"give --facts {tmp_path}/facts.json" == caught.value.problems[0].fix
+
+
+def test_bytes_that_are_no_text_are_no_facts(tmp_path: Path) -> None:
+    path = tmp_path / "facts.json"
+    path.write_bytes(b"\xff\xfe\x00")
+
+    with pytest.raises(ConfigError, match="is no JSON"):
+        load_facts(path)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in RECORDED.glob("*.json")))
@@ -117,7 +161,10 @@ def test_recorded_facts_load_and_say_that_they_are_not_measured(name: str) -> No
     ("content", "expected"),
     [
         (None, "found none (No such file or directory)"),
-        ("{", "but the file: Invalid JSON"),
+        ("{", "but the file is no JSON (Expecting property name"),
+        ("[]", "but the file: Input should be an object"),
+        ('{"facts": 3}', "but the file: Input should be an object"),
+        ('{"facts": {"source": 3}}', "but source: Input should be a valid string"),
         ("{}", "but source: Field required"),
         ('{"source": 3}', "but source: Input should be a valid string"),
     ],

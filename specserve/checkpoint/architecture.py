@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from specserve.errors import ConfigError, Problem
+from specserve.rule_ids import RuleId
 
 EngineName = Literal["torch", "sglang"]
 _BOTH: frozenset[EngineName] = frozenset({"torch", "sglang"})
@@ -114,6 +115,7 @@ def read_dimensions(config: dict[str, Any], *, key: str, path: str) -> Dimension
         raise ConfigError(
             [
                 Problem(
+                    rule=RuleId.IMPOSSIBLE_DIMENSION,
                     key=key,
                     value=path,
                     expected=f"{name} in config.json to be {expected}, found {found!r}",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from specserve.config.speculation import AuxLayerConvention, DraftConfig
-from specserve.errors import Problem
+from specserve.errors import Doubt, Problem
+from specserve.rule_ids import RuleId
 
 KEY = "speculation.draft.aux_layer_ids"
 CONVENTION_KEY = "speculation.draft.aux_layer_convention"
@@ -50,27 +51,36 @@ def usual_inputs(num_layers: int) -> tuple[int, int, int]:
 
 
 def aux_layer_problems(
-    aux: AuxLayers, num_layers: int, target_hidden_size: int, fc_inputs: int | None
+    aux: AuxLayers,
+    num_layers: int,
+    target_hidden_size: int,
+    fc_inputs: int | None,
+    *,
+    draft_path: str,
 ) -> list[Problem]:
     """Ids out of range or order, or not as many as the fusion layer takes.
 
     `fc_inputs` is the input width of fc.weight, None where the header isn't known.
     """
+    if fc_inputs is not None and fc_inputs % target_hidden_size:
+        return [*_id_problems(aux, num_layers), _width(draft_path, fc_inputs, target_hidden_size)]
     return [
         *_id_problems(aux, num_layers),
         *_count_problems(aux, num_layers, target_hidden_size, fc_inputs),
     ]
 
 
-def aux_layer_warning(aux: AuxLayers) -> str | None:
+def aux_layer_doubt(aux: AuxLayers) -> Doubt | None:
     """What to tell when the ids are a guess, with the override that pins them."""
     if aux.source != "guess":
         return None
     ids = _listed(aux.ids)
-    return (
-        f"the draft's config.json names no aux layers: guessed {ids} ({aux.convention} "
+    return Doubt(
+        rule=RuleId.AUX_LAYERS_GUESSED,
+        key=KEY,
+        text=f"the draft's config.json names no aux layers: guessed {ids} ({aux.convention} "
         f"convention). A wrong guess costs most of the acceptance; pin them with "
-        f"{KEY}={ids} {CONVENTION_KEY}={aux.convention}"
+        f"{KEY}={ids} {CONVENTION_KEY}={aux.convention}",
     )
 
 
@@ -90,6 +100,7 @@ def _id_problems(aux: AuxLayers, num_layers: int) -> list[Problem]:
         return []
     return [
         Problem(
+            rule=RuleId.AUX_LAYER_IDS,
             key=KEY,
             value=list(aux.ids),
             expected=f"strictly increasing ids from 0 to {last}, the layers of the target in the "
@@ -100,23 +111,26 @@ def _id_problems(aux: AuxLayers, num_layers: int) -> list[Problem]:
     ]
 
 
+def _width(path: str, fc_inputs: int, target_hidden_size: int) -> Problem:
+    return Problem(
+        rule=RuleId.HEAD_OF_ANOTHER_TARGET,
+        key="speculation.draft.path",
+        value=path,
+        expected=f"fc.weight with a multiple of {target_hidden_size} inputs, the target's "
+        f"hidden_size; it has {fc_inputs}",
+        fix="set speculation.draft.path to a head that was trained for this target",
+    )
+
+
 def _count_problems(
     aux: AuxLayers, num_layers: int, target_hidden_size: int, fc_inputs: int | None
 ) -> list[Problem]:
     if fc_inputs is None or fc_inputs == len(aux.ids) * target_hidden_size:
         return []
-    if fc_inputs % target_hidden_size:
-        return [
-            Problem(
-                key="speculation.draft.path",
-                value=f"fc.weight with {fc_inputs} inputs",
-                expected=f"a multiple of the target's hidden size {target_hidden_size}",
-                fix="set speculation.draft.path to a head that was trained for this target",
-            )
-        ]
     wanted = fc_inputs // target_hidden_size
     return [
         Problem(
+            rule=RuleId.AUX_LAYER_COUNT,
             key=KEY,
             value=list(aux.ids),
             expected=f"{wanted} aux layers, because the draft's fc.weight takes {fc_inputs} = "

@@ -7,6 +7,7 @@ from typing import Any
 
 from specserve.checkpoint.architecture import text_config
 from specserve.errors import Problem
+from specserve.rule_ids import RuleId
 
 ROPE_TYPES = ("default", "llama3")
 ACTIVATIONS = ("silu",)
@@ -22,6 +23,7 @@ def computation_problems(config: dict[str, Any], *, key: str, path: str) -> list
     ]
     return [
         Problem(
+            rule=RuleId.UNSUPPORTED_COMPUTATION,
             key=key,
             value=path,
             expected=f"{name} {' or '.join(map(str, known))}, which engine=torch computes; "

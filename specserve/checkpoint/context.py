@@ -5,6 +5,7 @@ from typing import Any
 
 from specserve.checkpoint.architecture import EngineName, text_config
 from specserve.errors import Problem
+from specserve.rule_ids import RuleId
 
 KEY = "model.context_length"
 
@@ -38,6 +39,7 @@ def context_problems(asked: int, limits: list[ContextLimit]) -> list[Problem]:
         return []
     return [
         Problem(
+            rule=RuleId.CONTEXT_TOO_LONG,
             key=KEY,
             value=asked,
             expected=f"at most {tightest.tokens}, {tightest.source}",

@@ -16,6 +16,7 @@ from specserve.checkpoint.tensors import ExpectedTensors, compare, draft_tensors
 from specserve.checkpoint.vocabulary import vocabulary_problems
 from specserve.config.run import RunConfig
 from specserve.errors import Problem
+from specserve.rule_ids import RuleId
 
 DRAFT_KEY = "speculation.draft.path"
 EAGLE3_ARCHITECTURES = ("LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM")
@@ -56,6 +57,7 @@ def method_problems(draft: CheckpointFacts, target: CheckpointFacts) -> list[Pro
         found = f"architecture {name}"
     return [
         Problem(
+            rule=RuleId.NOT_AN_EAGLE3_HEAD,
             key=DRAFT_KEY,
             value=draft.path,
             expected="an EAGLE-3 head, because speculation.kind=eagle3 "
@@ -72,11 +74,8 @@ def draft_rules(
 ) -> list[Problem]:
     """Every problem of an EAGLE-3 head whose dimensions are sound, context aside."""
     problems = [
-        *_size_problems(draft, shape, target),
-        *aux_layer_problems(aux, target.num_layers, target.hidden_size, _fc_inputs(draft)),
-        *vocabulary_problems(
-            draft, draft_vocab_size=shape.draft_vocab_size, vocab_size=target.vocab_size
-        ),
+        # Of a head for a target of another size, layers and vocabulary say nothing about this one.
+        *(_size_problems(draft, shape, target) or _pair_problems(draft, shape, target, aux)),
         *draft_problems(config.quantization, stored_quantization(draft.config), shape.size),
     ]
     if config.engine.kind == "torch":
@@ -127,6 +126,19 @@ def _may_borrow(shape: DraftShape, target: Dimensions) -> tuple[bool, bool]:
     return embedding, embedding and full and not size.tie_word_embeddings
 
 
+def _pair_problems(
+    draft: CheckpointFacts, shape: DraftShape, target: Dimensions, aux: AuxLayers
+) -> list[Problem]:
+    return [
+        *aux_layer_problems(
+            aux, target.num_layers, target.hidden_size, _fc_inputs(draft), draft_path=draft.path
+        ),
+        *vocabulary_problems(
+            draft, draft_vocab_size=shape.draft_vocab_size, vocab_size=target.vocab_size
+        ),
+    ]
+
+
 def _size_problems(draft: CheckpointFacts, shape: DraftShape, target: Dimensions) -> list[Problem]:
     checks = [
         ("num_hidden_layers", shape.size.num_layers, 1, "one layer (midlayer)"),
@@ -140,6 +152,7 @@ def _size_problems(draft: CheckpointFacts, shape: DraftShape, target: Dimensions
     ]
     return [
         Problem(
+            rule=RuleId.HEAD_OF_ANOTHER_TARGET,
             key=DRAFT_KEY,
             value=draft.path,
             expected=f"{name} {wanted}, {meaning}; the head's config.json says {found}",
@@ -168,6 +181,7 @@ def _tensor_problems(
         )
     return [
         Problem(
+            rule=RuleId.DRAFT_TENSORS,
             key=DRAFT_KEY,
             value=draft.path,
             expected=f"exactly the tensors of an EAGLE-3 head; {difference}",

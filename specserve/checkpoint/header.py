@@ -17,6 +17,7 @@ from specserve.checkpoint.safetensors_header import (
 from specserve.checkpoint.tokenizer import has_tokenizer, tokenizer_vocab_size
 from specserve.config.strict import StrictModel
 from specserve.errors import ConfigError, Problem
+from specserve.rule_ids import RuleId
 
 __all__ = ["CheckpointFacts", "TensorHeader", "read_checkpoint", "weight_files"]
 
@@ -87,6 +88,7 @@ def weight_files(folder: Path, *, key: str = "model.path") -> tuple[Path, ...]:
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise _folder_refusal(
+            RuleId.SHARD_MISSING,
             key,
             folder,
             f"the {len(names)} files that {_INDEX} names; missing: {', '.join(missing)}",
@@ -113,6 +115,7 @@ def _check_index(folder: Path, headers: dict[str, SafetensorsHeader], key: str) 
         name, file = min(stored ^ indexed)
         fault = "misses" if (name, file) in indexed else "holds beyond the index"
         raise _refusal(
+            RuleId.INDEX_DISAGREES,
             key,
             folder / _INDEX,
             f"an index of the files beside it, but {file} {fault} {name!r} "
@@ -125,10 +128,10 @@ def _weight_map(folder: Path, key: str) -> dict[str, str]:
     path = folder / _INDEX
     weight_map = _decode_object(_read_bytes(path, key), path, key).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise _refusal(key, path, "an object with weight_map: tensor -> file", _AGAIN)
+        raise _broken_file(key, path, "an object with weight_map: tensor -> file", _AGAIN)
     for file in weight_map.values():
         if not isinstance(file, str) or "\0" in file or Path(file).name != file:
-            raise _refusal(key, path, f"an index of files in its folder, not {file!r}", _AGAIN)
+            raise _broken_file(key, path, f"an index of files in its folder, not {file!r}", _AGAIN)
     return weight_map
 
 
@@ -194,11 +197,11 @@ def _named(path: Path, expected: str, key: str) -> Iterator[None]:
         yield
     except MalformedFileError as error:
         fix = "run `git lfs pull` in that folder" if "git-lfs" in str(error) else _AGAIN
-        raise _refusal(key, path, f"{expected}, found {error}", fix) from error
+        raise _broken_file(key, path, f"{expected}, found {error}", fix) from error
     except OSError as error:
         reason = error.strerror or str(error)
         fix = f"make {path.name} readable for this user"
-        raise _refusal(key, path, f"{expected}, found none ({reason})", fix) from error
+        raise _broken_file(key, path, f"{expected}, found none ({reason})", fix) from error
 
 
 def _demand_folder(folder: Path, key: str) -> None:
@@ -209,6 +212,7 @@ def _demand_folder(folder: Path, key: str) -> None:
     except OSError as error:  # a name that is too long, a parent that may not be entered
         found = error.strerror or str(error)
     raise _folder_refusal(
+        RuleId.NO_CHECKPOINT_FOLDER,
         key,
         folder,
         f"a folder with config.json and {_SINGLE}, found {found}",
@@ -221,6 +225,7 @@ def _no_weights(folder: Path, key: str) -> ConfigError:
     pickled = sorted(path.name for path in folder.iterdir() if path.suffix in {".bin", ".pt"})
     if pickled:
         return _folder_refusal(
+            RuleId.PICKLED_WEIGHTS,
             key,
             folder,
             f"{_SINGLE}, found {pickled[0]}: pickled weights can run code and are not loaded",
@@ -228,6 +233,7 @@ def _no_weights(folder: Path, key: str) -> ConfigError:
             "(from_pretrained, then save_pretrained into a new folder)",
         )
     return _folder_refusal(
+        RuleId.NO_WEIGHTS,
         key,
         folder,
         f"{_SINGLE} or {_INDEX}, found neither",
@@ -235,11 +241,15 @@ def _no_weights(folder: Path, key: str) -> ConfigError:
     )
 
 
-def _refusal(key: str, file: Path, expected: str, fix: str) -> ConfigError:
+def _broken_file(key: str, file: Path, expected: str, fix: str) -> ConfigError:
+    return _refusal(RuleId.BROKEN_FILE, key, file, expected, fix)
+
+
+def _refusal(rule: RuleId, key: str, file: Path, expected: str, fix: str) -> ConfigError:
     """A problem of one file, or of one that should be there."""
     expected = f"{file.name} to be {expected}"
-    return _folder_refusal(key, file.parent, expected, fix)
+    return _folder_refusal(rule, key, file.parent, expected, fix)
 
 
-def _folder_refusal(key: str, folder: Path, expected: str, fix: str) -> ConfigError:
-    return ConfigError([Problem(key=key, value=str(folder), expected=expected, fix=fix)])
+def _folder_refusal(rule: RuleId, key: str, folder: Path, expected: str, fix: str) -> ConfigError:
+    return ConfigError([Problem(rule=rule, key=key, value=str(folder), expected=expected, fix=fix)])

@@ -5,16 +5,23 @@ from typing import Any, Literal, assert_never
 
 from specserve.checkpoint.architecture import Dimensions, text_config
 from specserve.config.quantization import (
+    AwqQuantization,
     CompressedTensorsInt4,
     DraftQuantization,
+    Fp8Quantization,
+    GptqQuantization,
     Int4Quantization,
     Int8Quantization,
     NoQuantization,
+    Nvfp4Quantization,
     QuantizationConfig,
 )
 from specserve.errors import Problem
+from specserve.rule_ids import RuleId
 
-DraftScheme = Literal["none", "int8", "int4"]
+DraftScheme = Literal["none", "int8", "int4", "fp8"]
+# Schemes that a checkpoint is stored in, and that nothing is quantized to while it loads.
+_StoredOnly = CompressedTensorsInt4 | AwqQuantization | GptqQuantization | Nvfp4Quantization
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,14 +31,22 @@ class StoredQuantization:
     method: str
     num_bits: int | None
     group_size: int | None
+    is_float: bool = False
 
     def __str__(self) -> str:
-        return f"{self.method} ({self.num_bits} bits, groups of {self.group_size})"
+        number = "float" if self.is_float else "bits"
+        return f"{self.method} ({self.num_bits} {number}, groups of {self.group_size})"
 
     @property
-    def is_compressed_int4(self) -> bool:
-        """Whether `quantization.kind=compressed_tensors_int4` describes it."""
-        return self.method == "compressed-tensors" and self.num_bits == 4
+    def kind(self) -> str | None:
+        """The `quantization.kind` that describes it; None if there is none."""
+        if self.method == "fp8" or (self.is_float and self.num_bits == 8):
+            return "fp8"
+        if self.is_float and self.num_bits == 4:
+            return "nvfp4"
+        if self.method == "compressed-tensors":
+            return "compressed_tensors_int4" if self.num_bits == 4 else None
+        return self.method if self.method in ("awq", "gptq") else None
 
 
 def stored_quantization(config: dict[str, Any]) -> StoredQuantization | None:
@@ -42,10 +57,13 @@ def stored_quantization(config: dict[str, Any]) -> StoredQuantization | None:
     if not isinstance(section, dict):
         return StoredQuantization(method=str(section), num_bits=None, group_size=None)
     weights = _first_group(section)
+    algorithm = str(section.get("quant_algo", "")).upper()  # modelopt's name for the numbers
+    bits = {"FP8": 8, "NVFP4": 4}.get(algorithm)
     return StoredQuantization(
         method=str(section.get("quant_method", "an unnamed method")),
-        num_bits=_integer(weights.get("num_bits", section.get("bits"))),
+        num_bits=bits or _integer(weights.get("num_bits", section.get("bits"))),
         group_size=_integer(weights.get("group_size", section.get("group_size"))),
+        is_float=bits is not None or weights.get("type") == "float",
     )
 
 
@@ -62,6 +80,10 @@ def target_problems(
             return [_stored_already(asked.kind, stored)] if stored else _group_problems(asked, size)
         case CompressedTensorsInt4():
             return _compressed_problems(asked, stored)
+        case Fp8Quantization():
+            return _form_problems(asked.kind, stored) if stored else []
+        case AwqQuantization() | GptqQuantization() | Nvfp4Quantization():
+            return _form_problems(asked.kind, stored)
         case _:
             assert_never(asked)
 
@@ -73,6 +95,7 @@ def draft_problems(
     if stored:
         return [
             Problem(
+                rule=RuleId.DRAFT_STORED_QUANTIZED,
                 key="quantization.draft",
                 value=asked.draft,
                 expected=f"a draft with plain weights; this one is stored as {stored}, which can't "
@@ -80,13 +103,14 @@ def draft_problems(
                 fix="set speculation.draft.path to the head's unquantized checkpoint",
             )
         ]
-    if asked.draft == "inherit" and isinstance(asked, CompressedTensorsInt4):
+    if asked.draft == "inherit" and isinstance(asked, _StoredOnly):
         return [
             Problem(
+                rule=RuleId.DRAFT_CANNOT_INHERIT,
                 key="quantization.draft",
                 value="inherit",
-                expected="none, int8 or int4: the target's scheme is stored in its checkpoint, and "
-                "the draft's checkpoint has no such weights",
+                expected="none or a scheme that is applied while loading: the target's is stored "
+                "in its checkpoint, and the draft's checkpoint has no such weights",
                 fix="set quantization.draft=none",
             )
         ]
@@ -103,9 +127,15 @@ def draft_scheme(asked: QuantizationConfig) -> DraftScheme:
     if setting != "inherit":
         return setting
     match asked:
-        case Int8Quantization() | Int4Quantization():
+        case Int8Quantization() | Int4Quantization() | Fp8Quantization():
             return asked.kind
-        case NoQuantization() | CompressedTensorsInt4():
+        case (
+            NoQuantization()
+            | CompressedTensorsInt4()
+            | AwqQuantization()
+            | GptqQuantization()
+            | Nvfp4Quantization()
+        ):
             return "none"
         case _:
             assert_never(asked)
@@ -122,20 +152,43 @@ def draft_group_size(asked: QuantizationConfig) -> int:
 
 
 def _stored_unasked(stored: StoredQuantization) -> Problem:
-    fix = "set model.path to the model's unquantized checkpoint"
-    if stored.is_compressed_int4:
-        fix = "set quantization=compressed_tensors_int4 engine=sglang"
-        fix += f" quantization.group_size={stored.group_size}" if stored.group_size else ""
     return Problem(
+        rule=RuleId.QUANTIZED_UNASKED,
         key="quantization.kind",
         value="none",
         expected=f"what the target's config.json says: {stored}",
-        fix=fix,
+        fix=_choose(stored),
     )
+
+
+def _form_problems(kind: str, stored: StoredQuantization | None) -> list[Problem]:
+    """The checkpoint has to be stored as `kind` says."""
+    if stored is not None and stored.kind == kind:
+        return []
+    return [
+        Problem(
+            rule=RuleId.NOT_STORED_SO,
+            key="quantization.kind",
+            value=kind,
+            expected=f"a checkpoint stored in {kind}, found {stored or 'no quantization_config'}",
+            fix=_choose(stored) if stored else "set quantization=none",
+        )
+    ]
+
+
+def _choose(stored: StoredQuantization) -> str:
+    """The setting that describes what is stored."""
+    if stored.kind is None:
+        return "set model.path to the model's unquantized checkpoint"
+    fix = f"set quantization={stored.kind} engine=sglang"
+    if stored.kind == "compressed_tensors_int4" and stored.group_size:
+        fix += f" quantization.group_size={stored.group_size}"
+    return fix
 
 
 def _stored_already(kind: str, stored: StoredQuantization) -> Problem:
     return Problem(
+        rule=RuleId.QUANTIZED_TWICE,
         key="quantization.kind",
         value=kind,
         expected=f"a target with plain weights to quantize; this one is stored as {stored}",
@@ -146,10 +199,11 @@ def _stored_already(kind: str, stored: StoredQuantization) -> Problem:
 def _compressed_problems(
     asked: CompressedTensorsInt4, stored: StoredQuantization | None
 ) -> list[Problem]:
-    if stored is None or not stored.is_compressed_int4:
+    if stored is None or stored.kind != asked.kind:
         found = stored or "no quantization_config"
         return [
             Problem(
+                rule=RuleId.NOT_STORED_IN_4_BITS,
                 key="quantization.kind",
                 value=asked.kind,
                 expected=f"a checkpoint stored by compressed-tensors in 4 bits, found {found}",
@@ -159,6 +213,7 @@ def _compressed_problems(
     if stored.group_size not in (None, asked.group_size):
         return [
             Problem(
+                rule=RuleId.OTHER_STORED_GROUPS,
                 key="quantization.group_size",
                 value=asked.group_size,
                 expected=f"{stored.group_size}, as the checkpoint is stored",
@@ -175,6 +230,7 @@ def _group_problems(asked: Int4Quantization, size: Dimensions) -> list[Problem]:
     smaller = [g for g in (128, 64, 32) if g < asked.group_size and not _indivisible(g, size)]
     return [
         Problem(
+            rule=RuleId.ODD_GROUPS,
             key="quantization.group_size",
             value=asked.group_size,
             expected=_groups_expected(asked.group_size, odd),
@@ -185,6 +241,7 @@ def _group_problems(asked: Int4Quantization, size: Dimensions) -> list[Problem]:
 
 def _odd_draft(setting: DraftQuantization, group: int, odd: list[int]) -> Problem:
     return Problem(
+        rule=RuleId.DRAFT_ODD_GROUPS,
         key="quantization.draft",
         value=setting,
         expected=_groups_expected(group, odd),

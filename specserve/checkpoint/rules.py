@@ -42,11 +42,12 @@ def check_checkpoints(
     config: RunConfig, target: CheckpointFacts, draft: CheckpointFacts | None
 ) -> CheckedPair:
     """The pair, understood. Raises ConfigError with every problem of both."""
-    problems = architecture_problems(config, target)
+    asked = _as_asked(target, config.model.path)
+    problems = architecture_problems(config, asked)
     if problems:
         raise ConfigError(problems)
-    size = read_dimensions(target.config, key=TARGET_KEY, path=target.path)
-    problems = target_rules(config, target, size)
+    size = read_dimensions(target.config, key=TARGET_KEY, path=asked.path)
+    problems = target_rules(config, asked, size)
     checked_draft = None
     draft_config = None
     if draft is not None and isinstance(config.speculation, Eagle3Speculation):
@@ -70,13 +71,19 @@ def _check_draft(
     target: CheckpointFacts,
     target_size: Dimensions,
 ) -> Draft:
-    problems = method_problems(draft, target)
+    asked = _as_asked(draft, speculation.draft.path)
+    problems = method_problems(asked, target)
     if problems:
         raise ConfigError(problems)
-    size = read_dimensions(draft.config, key=DRAFT_KEY, path=draft.path)
+    size = read_dimensions(draft.config, key=DRAFT_KEY, path=asked.path)
     shape = draft_shape(draft, size)
     aux = find_aux_layers(speculation.draft, draft.config, target_size.num_layers)
-    problems = draft_rules(config, draft, shape, target_size, aux)
+    problems = draft_rules(config, asked, shape, target_size, aux)
     if problems:
         raise ConfigError(problems)
     return Draft(facts=draft, shape=shape, aux=aux)
+
+
+def _as_asked(checkpoint: CheckpointFacts, path: str) -> CheckpointFacts:
+    """Under the name that the configuration has for it, for problems to show what was typed."""
+    return checkpoint.model_copy(update={"path": path})

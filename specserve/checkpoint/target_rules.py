@@ -13,6 +13,7 @@ from specserve.checkpoint.tensors import compare, layout, target_tensors
 from specserve.config.run import RunConfig
 from specserve.config.speculation import Eagle3Speculation
 from specserve.errors import Problem
+from specserve.rule_ids import RuleId
 
 TARGET_KEY = "model.path"
 
@@ -34,6 +35,7 @@ def architecture_problems(config: RunConfig, target: CheckpointFacts) -> list[Pr
         fix += ", or speculation=off policy=off"
     return [
         Problem(
+            rule=RuleId.UNSUPPORTED_ARCHITECTURE,
             key=TARGET_KEY,
             value=target.path,
             expected=f"an architecture that engine={engine} supports with EAGLE-3 "
@@ -64,6 +66,7 @@ def _dtype_problems(config: RunConfig, target: CheckpointFacts) -> list[Problem]
         return []
     return [
         Problem(
+            rule=RuleId.NO_ACTIVATION_DTYPE,
             key="model.dtype",
             value="auto",
             expected="a checkpoint in float32, bfloat16 or float16, "
@@ -77,20 +80,22 @@ def _tokenizer_problems(target: CheckpointFacts, size: Dimensions) -> list[Probl
     if not target.has_tokenizer:
         return [
             Problem(
+                rule=RuleId.NO_TOKENIZER,
                 key=TARGET_KEY,
                 value=target.path,
                 expected="a tokenizer beside the weights (tokenizer.json), found none",
-                fix=f"copy the model's tokenizer files into {target.path}",
+                fix=f"put the model's tokenizer files beside the weights of {target.path}",
             )
         ]
     if target.tokenizer_vocab_size is not None and target.tokenizer_vocab_size > size.vocab_size:
         return [
             Problem(
+                rule=RuleId.TOKENIZER_OF_ANOTHER_MODEL,
                 key=TARGET_KEY,
                 value=target.path,
                 expected=f"a tokenizer with ids below vocab_size {size.vocab_size}, "
                 f"found {target.tokenizer_vocab_size}: it belongs to another model",
-                fix=f"copy the model's own tokenizer files into {target.path}",
+                fix=f"put the model's own tokenizer files beside the weights of {target.path}",
             )
         ]
     return []
@@ -104,6 +109,7 @@ def _tensor_problems(target: CheckpointFacts, size: Dimensions) -> list[Problem]
         return []
     return [
         Problem(
+            rule=RuleId.TARGET_TENSORS,
             key=TARGET_KEY,
             value=target.path,
             expected=f"exactly the tensors that config.json implies; {difference}",

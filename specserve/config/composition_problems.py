@@ -9,6 +9,7 @@ from specserve.config.keys import nearest
 from specserve.config.problems import BOOLEAN_HINT
 from specserve.config.run import RunConfig
 from specserve.errors import Problem
+from specserve.rule_ids import RuleId
 
 _FILE = re.compile(r"In '([^']+)': ")
 
@@ -19,12 +20,14 @@ def missing_option(missing: str, options: Sequence[str], message: str) -> Proble
     shown = [option for option in options if not option.startswith("_")]
     if not shown:
         return Problem(
+            rule=RuleId.UNKNOWN_FILE,
             key=group or name,
             value=name,
             expected=f"a file that exists{_place(message)}",
             fix="correct the name in the defaults list",
         )
     return Problem(
+        rule=RuleId.UNKNOWN_OPTION,
         key=group,
         value=name,
         expected=f"one of {', '.join(shown)}{_place(message)}",
@@ -35,7 +38,11 @@ def missing_option(missing: str, options: Sequence[str], message: str) -> Proble
 def bad_yaml(file: str, line: int, reason: str) -> Problem:
     """For a file that is not YAML; `line` counts from 1."""
     return Problem(
-        key=f"{file}:{line}", value=reason, expected="YAML that can be read", fix="mend that line"
+        rule=RuleId.BAD_YAML,
+        key=f"{file}:{line}",
+        value=reason,
+        expected="YAML that can be read",
+        fix="mend that line",
     )
 
 
@@ -43,12 +50,19 @@ def not_utf8(folders: Sequence[Path]) -> Problem:
     """For an encoding error that Hydra raises without the file's name."""
     files = [f for folder in folders for f in sorted(folder.rglob("*.yaml")) if not _is_utf8(f)]
     names = ", ".join(map(str, files)) or "conf"
-    return Problem(key=names, value=None, expected="text in UTF-8", fix="save the file as UTF-8")
+    return Problem(
+        rule=RuleId.NOT_UTF8,
+        key=names,
+        value=None,
+        expected="text in UTF-8",
+        fix="save the file as UTF-8",
+    )
 
 
 def boolean_option() -> Problem:
     """For a defaults list in which an unquoted off became a boolean."""
     return Problem(
+        rule=RuleId.BOOLEAN_OPTION,
         key="defaults",
         value=False,
         expected=f"names of options ({BOOLEAN_HINT})",
@@ -66,6 +80,7 @@ def refused_by_hydra(message: str) -> Problem:
         groups = list(RunConfig.model_fields)
         near = nearest(key, groups)
         return Problem(
+            rule=RuleId.UNKNOWN_GROUP,
             key=f"{file[1]}.yaml",
             value=f"override /{key}",
             expected=f"a group of the defaults list: one of {', '.join(groups)}",
@@ -76,7 +91,13 @@ def refused_by_hydra(message: str) -> Problem:
         fix = "remove it, or look its name up in `specserve --cfg hydra`"
     else:
         fix = f"correct {place}" if file else f"remove the override of {place}"
-    return Problem(key=place, value=None, expected=f"what Hydra accepts ({reason})", fix=fix)
+    return Problem(
+        rule=RuleId.REFUSED_BY_HYDRA,
+        key=place,
+        value=None,
+        expected=f"what Hydra accepts ({reason})",
+        fix=fix,
+    )
 
 
 def _key_of(message: str) -> str | None:

@@ -46,13 +46,16 @@ def expectation(field: FieldInfo) -> str:
 
 
 def mended(field: FieldInfo, wrong: object) -> object:
-    """An accepted value near `wrong`; with nothing to go by, the first that the bounds allow."""
+    """An accepted value near `wrong`.
+
+    With nothing to go by, the field's own example, or the first value that the bounds allow.
+    """
     forms = list(_forms_of(field))
     for form in forms:
         value = _converted(form, wrong)
         if value is not None:
             return value
-    return _first(forms)
+    return field.examples[0] if field.examples else _first(forms)
 
 
 def closest_option(options: Sequence[str], wrong: object) -> str | None:
@@ -101,7 +104,9 @@ def _words(form: _Form) -> str:
         options = [str(option) for option in get_args(form.kind)]
         return options[0] if len(options) == 1 else f"one of {', '.join(options)}"
     if get_origin(form.kind) is list:
-        return f"a list of {_plural(next(_forms(get_args(form.kind)[0], [])))}"
+        return f"a list of {_items_words(get_args(form.kind)[0])}"
+    if get_origin(form.kind) is dict:
+        return "names with values"
     nouns = {bool: "true or false", str: "text", NoneType: "null", int: "an integer"}
     noun = nouns.get(form.kind, "a number")
     if form.kind is str and MinLen in form.bounds:
@@ -109,8 +114,12 @@ def _words(form: _Form) -> str:
     return f"{noun}{_range_words(form)}"
 
 
-def _plural(form: _Form) -> str:
-    return f"integers{_range_words(form)}"
+def _items_words(annotation: object) -> str:
+    models = family(annotation)
+    if models:
+        keys = [f"{name} ({expectation(f)})" for name, f in models[0].model_fields.items()]
+        return f"{{{', '.join(keys)}}}"
+    return f"integers{_range_words(next(_forms(annotation, [])))}"
 
 
 def _range_words(form: _Form) -> str:
@@ -133,6 +142,8 @@ def _converted(form: _Form, wrong: object) -> object:
     """`wrong` made into this form, or None if nothing of it can be kept."""
     if get_origin(form.kind) is Literal:
         return closest_option(get_args(form.kind), wrong)
+    if get_origin(form.kind) is list:
+        return _entries(get_args(form.kind)[0], wrong)
     if form.kind is bool and isinstance(wrong, str):
         return {"true": True, "false": False}.get(wrong.lower())
     if form.kind is str and isinstance(wrong, int | float) and not isinstance(wrong, bool):
@@ -141,6 +152,19 @@ def _converted(form: _Form, wrong: object) -> object:
         number = _number(wrong)
         return None if number is None else _within(form, number)
     return None
+
+
+def _entries(annotation: object, wrong: object) -> list[dict[str, object]] | None:
+    """The sections in a list, each key of them mended; None for anything else."""
+    models = family(annotation)
+    if not models or not isinstance(wrong, list) or not wrong:
+        return None
+    fields = models[0].model_fields
+    entries = [entry if isinstance(entry, Mapping) else {} for entry in wrong]
+    return [
+        {name: mended(field, entry.get(name)) for name, field in fields.items()}
+        for entry in entries
+    ]
 
 
 def _number(wrong: object) -> float | None:
@@ -178,6 +202,8 @@ def _first(forms: list[_Form]) -> object:
         return "NAME"
     if form.kind is int:
         return form.low if form.low is not None else 1
+    if get_origin(form.kind) is list:
+        return _entries(get_args(form.kind)[0], [{}])
     return _between(form)
 
 

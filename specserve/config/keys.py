@@ -9,7 +9,10 @@ from pydantic.fields import FieldInfo
 from specserve.config.run import RunConfig
 from specserve.config.strict import StrictModel
 
-_OPTION_OF_KIND = {("speculation", "eagle3"): "eagle3_topk1"}
+_OPTION_OF_KIND = {
+    ("speculation", "eagle3"): "eagle3_topk1",
+    ("speculation", "eagle"): "eagle_topk1",
+}
 
 
 def all_keys() -> list[str]:
@@ -93,14 +96,15 @@ def nearest(name: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
 def meant_key(key: str, tree: Mapping[str, Any]) -> str | None:
     """The valid key that the unknown `key` probably means.
 
-    A slip in its section comes first, then the same name in another section, then a slip anywhere.
+    A slip in its section comes first, then the same name in another section (the less nested one
+    of two), then a slip anywhere.
     """
     section, _, name = key.rpartition(".")
     siblings = _open_keys(section, tree)
     near = nearest(name, [k.rpartition(".")[2] for k in siblings], cutoff=0.75)
     if near is not None:
         return next(k for k in siblings if k.rpartition(".")[2] == near)
-    for home in all_keys():
+    for home in sorted(all_keys(), key=lambda known: known.count(".")):
         if home.rpartition(".")[2] == name and name != "kind":
             return home
     return nearest(key, all_keys(), cutoff=0.8)

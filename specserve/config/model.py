@@ -12,7 +12,9 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 class ModelConfig(StrictModel):
     """The served model. Paths: a folder, or `bundled:NAME` for what ships with specserve."""
 
-    name: str = Field(min_length=1, description="the name clients use")
+    name: Annotated[str, Field(min_length=1)] | Auto = Field(
+        description="the name clients use; auto: the last part of the path"
+    )
     path: str = Field(min_length=1, description="folder of the target checkpoint, or a hub id")
     draft_path: Annotated[str, Field(min_length=1)] | None = Field(
         description="the model's usual EAGLE-3 draft; null if none"

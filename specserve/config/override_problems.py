@@ -13,6 +13,7 @@ from specserve.config.problems import BOOLEAN_HINT, SECRETS, secret_problem
 from specserve.config.quote import quote
 from specserve.config.run import RunConfig
 from specserve.errors import Problem
+from specserve.rule_ids import RuleId
 
 _HEEDED = ("hydra.run.dir", "hydra.searchpath")
 _KEY = re.compile(r"[+~]*[\w./@:-]+")
@@ -49,15 +50,26 @@ class Flaw:
 def unreadable(text: str) -> Flaw:
     """For a text that Hydra's grammar refuses."""
     key, equals, value = text.partition("=")
-    if not equals or not _KEY.fullmatch(key) or value == "???":
+    if not equals:
         problem = Problem(
+            rule=RuleId.NOT_AN_OVERRIDE,
+            key="override",
+            value=text,
+            expected="key=value, group=option or +experiment=NAME",
+            fix=f"write it so, for example +experiment={text.lstrip('+')}",
+        )
+        return Flaw(problem, None)
+    if not _KEY.fullmatch(key) or value == "???":
+        problem = Problem(
+            rule=RuleId.NOT_AN_OVERRIDE,
             key=key,
-            value=value if equals else None,
+            value=value,
             expected="an override, key=value",
             fix="write key=value, with the dotted key on the left",
         )
         return Flaw(problem, None)
     problem = Problem(
+        rule=RuleId.UNQUOTED_VALUE,
         key=key,
         value=_shown(key, value),
         expected="a value in Hydra's grammar, in which some characters need quotes",
@@ -79,6 +91,7 @@ def override_flaw(override: ParsedOverride) -> Flaw | None:
 
 def _unheeded(override: ParsedOverride) -> Flaw:
     problem = Problem(
+        rule=RuleId.HYDRA_SETTING,
         key=override.sign + override.key,
         value=override.raw_value,
         expected=f"{' or '.join(_HEEDED)}: a run heeds no other setting of Hydra's own",
@@ -102,6 +115,7 @@ def _sweep(override: ParsedOverride) -> Flaw:
     else:
         fix, meant = f"choose one, {first}", first
     problem = Problem(
+        rule=RuleId.SEVERAL_VALUES,
         key=key,
         value=_shown(key, value),
         expected="one value: several are a sweep, which this version does not run",
@@ -120,6 +134,7 @@ def _wrong_option(override: ParsedOverride) -> Flaw | None:
     hint = f" ({BOOLEAN_HINT})" if isinstance(wrong[0], bool) else ""
     key = _right_sign(override.key) + override.key
     problem = Problem(
+        rule=RuleId.UNKNOWN_OPTION,
         key=override.key,
         value=wrong[0],
         expected=f"one of {', '.join(options)}{hint}",
@@ -139,6 +154,7 @@ def _wrong_sign(override: ParsedOverride) -> Flaw | None:
     where = "not in" if right else "already in"
     meant = f"{right}{override.key}={override.raw_value}"
     problem = Problem(
+        rule=RuleId.WRONG_SIGN,
         key=override.sign + override.key,
         value=override.value,
         expected=f"{right}{override.key}, because the group is {where} the defaults list",
@@ -157,6 +173,7 @@ def _number_for_text(override: ParsedOverride) -> Flaw | None:
         problem = secret_problem(override.key, field)
     else:
         problem = Problem(
+            rule=RuleId.NUMBER_FOR_TEXT,
             key=key,
             value=raw,
             expected=f"{expectation(field)}, in quotes because it reads as {_kind(override.value)}",

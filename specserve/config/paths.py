@@ -19,6 +19,13 @@ def resolve_path(path: str) -> Path:
     return Path(path)
 
 
+def name_of_path(path: str) -> str:
+    """What a model at `path` is called: the last part, and specserve-NAME for a bundled pair."""
+    if path.startswith(BUNDLED):
+        return f"specserve-{path.removeprefix(BUNDLED).partition('/')[0]}"
+    return Path(path).name or path
+
+
 def is_hub_id(path: str) -> bool:
     """True for `ORGANISATION/NAME`, unless a folder of that name lies in the current directory.
 

@@ -12,6 +12,7 @@ from specserve.config.keys import dotted_key, family, field_at, kinds, meant_key
 from specserve.config.quote import shell_override
 from specserve.config.run import RunConfig
 from specserve.errors import Problem
+from specserve.rule_ids import RuleId
 
 SECRETS = frozenset({"server.api_key"})
 BOOLEAN_HINT = "YAML reads off, no, on and yes as booleans unless they are quoted"
@@ -38,7 +39,13 @@ def _translated(detail: ErrorDetails, tree: Mapping[str, Any]) -> Iterator[Probl
         return
     field = field_at(key.split("."), tree)
     if field is None:
-        yield Problem(key=key, value=detail["input"], expected=detail["msg"], fix="remove it")
+        yield Problem(
+            rule=RuleId.UNKNOWN_KEY,
+            key=key,
+            value=detail["input"],
+            expected=detail["msg"],
+            fix="remove it",
+        )
     elif detail["type"] == "missing":
         yield from _missing(key, field)
     elif detail["type"].startswith("union_tag"):
@@ -52,6 +59,7 @@ def _translated(detail: ErrorDetails, tree: Mapping[str, Any]) -> Iterator[Probl
 def _unknown(key: str, value: object, tree: Mapping[str, Any]) -> Problem:
     if key == "experiment" or key.startswith("experiment."):
         return Problem(
+            rule=RuleId.NO_PACKAGE_HEADER,
             key="experiment",
             value=_at("experiment", tree),
             expected="no such section, because an experiment changes the whole run",
@@ -62,12 +70,18 @@ def _unknown(key: str, value: object, tree: Mapping[str, Any]) -> Problem:
     if home is None:
         known = field_at(section.split("."), tree) if section else None
         expected = expectation(known) if known else f"one of {', '.join(RunConfig.model_fields)}"
-        return Problem(key=key, value=value, expected=f"{expected}, not this key", fix="remove it")
+        return Problem(
+            rule=RuleId.UNKNOWN_KEY,
+            key=key,
+            value=value,
+            expected=f"{expected}, not this key",
+            fix="remove it",
+        )
     expected = home if home == key else f"{home}, for there is no {key}"
     fix = f"set {shell_override(home, value)} in its place"
     other_kind = _kind_that_has(home, tree)
     if other_kind is None:
-        return Problem(key=key, value=value, expected=expected, fix=fix)
+        return Problem(rule=RuleId.UNKNOWN_KEY, key=key, value=value, expected=expected, fix=fix)
     group, kind = other_kind
     option = f"choose {group}={option_of_kind(group, kind)}"
     if home == key:
@@ -76,7 +90,9 @@ def _unknown(key: str, value: object, tree: Mapping[str, Any]) -> Problem:
     else:
         expected = f"{expected}, and only {group}.kind={kind} has that"
         fix = f"{option} and {fix}"
-    return Problem(key=key, value=value, expected=expected, fix=fix)
+    return Problem(
+        rule=RuleId.KEY_OF_ANOTHER_KIND, key=key, value=value, expected=expected, fix=fix
+    )
 
 
 def _missing(key: str, field: FieldInfo) -> Iterator[Problem]:
@@ -84,13 +100,25 @@ def _missing(key: str, field: FieldInfo) -> Iterator[Problem]:
     if kinds(members):
         option = option_of_kind(key, next(iter(kinds(members))))
         fix = f"choose {key}={option}"
-        yield Problem(key=key, value=None, expected=f"{expectation(field)}: it is missing", fix=fix)
+        yield Problem(
+            rule=RuleId.MISSING_KEY,
+            key=key,
+            value=None,
+            expected=f"{expectation(field)}: it is missing",
+            fix=fix,
+        )
     elif members:
         for name, inner in members[0].model_fields.items():
             yield from _missing(f"{key}.{name}", inner)
     else:
         fix = f"set {shell_override(key, mended(field, _NOTHING))}"
-        yield Problem(key=key, value=None, expected=f"{expectation(field)}: it is missing", fix=fix)
+        yield Problem(
+            rule=RuleId.MISSING_KEY,
+            key=key,
+            value=None,
+            expected=f"{expectation(field)}: it is missing",
+            fix=fix,
+        )
 
 
 def _wrong_kind(key: str, field: FieldInfo, kind: object) -> Problem:
@@ -98,7 +126,13 @@ def _wrong_kind(key: str, field: FieldInfo, kind: object) -> Problem:
     option = option_of_kind(key, closest_option(names, kind) or names[0])
     hint = f" ({BOOLEAN_HINT})" if isinstance(kind, bool) else ""
     expected = f"{expectation(field)}{hint}"
-    return Problem(key=f"{key}.kind", value=kind, expected=expected, fix=f"choose {key}={option}")
+    return Problem(
+        rule=RuleId.WRONG_KIND,
+        key=f"{key}.kind",
+        value=kind,
+        expected=expected,
+        fix=f"choose {key}={option}",
+    )
 
 
 def _wrong_section(key: str, field: FieldInfo, value: object) -> Problem:
@@ -106,14 +140,27 @@ def _wrong_section(key: str, field: FieldInfo, value: object) -> Problem:
     hint = f" ({BOOLEAN_HINT})" if isinstance(value, bool) else ""
     if names:
         fix = f"choose {key}={option_of_kind(key, closest_option(names, value) or names[0])}"
-        return Problem(key=key, value=value, expected=f"{expectation(field)}{hint}", fix=fix)
+        return Problem(
+            rule=RuleId.VALUE_FOR_A_SECTION,
+            key=key,
+            value=value,
+            expected=f"{expectation(field)}{hint}",
+            fix=fix,
+        )
     fix = "give its keys one by one, or remove the override"
-    return Problem(key=key, value=value, expected=f"{expectation(field)}{hint}", fix=fix)
+    return Problem(
+        rule=RuleId.VALUE_FOR_A_SECTION,
+        key=key,
+        value=value,
+        expected=f"{expectation(field)}{hint}",
+        fix=fix,
+    )
 
 
 def _wrong_value(key: str, field: FieldInfo, value: object) -> Problem:
     if key == "speculation.draft.path" and value is None:
         return Problem(
+            rule=RuleId.NO_DRAFT_PATH,
             key=key,
             value=value,
             expected="the folder of the EAGLE-3 draft; this model names none (model.draft_path)",
@@ -123,13 +170,14 @@ def _wrong_value(key: str, field: FieldInfo, value: object) -> Problem:
         return secret_problem(key, field)
     fix = f"set {shell_override(key, mended(field, value))}"
     expected = f"{expectation(field)}{_type_hint(field, value)}"
-    return Problem(key=key, value=value, expected=expected, fix=fix)
+    return Problem(rule=RuleId.WRONG_VALUE, key=key, value=value, expected=expected, fix=fix)
 
 
 def secret_problem(key: str, field: FieldInfo) -> Problem:
     """A wrong value that must not be shown."""
     variable = f"SPECSERVE_{key.rpartition('.')[2].upper()}"
     return Problem(
+        rule=RuleId.WRONG_SECRET,
         key=key,
         value="(hidden)",
         expected=f"{expectation(field)}; a number needs quotes",

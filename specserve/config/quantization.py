@@ -6,7 +6,7 @@ from pydantic import Field
 
 from specserve.config.strict import StrictModel
 
-DraftQuantization = Literal["none", "inherit", "int8", "int4"]
+DraftQuantization = Literal["none", "inherit", "int8", "int4", "fp8"]
 
 
 class NoQuantization(StrictModel):
@@ -39,7 +39,42 @@ class CompressedTensorsInt4(StrictModel):
     draft: DraftQuantization
 
 
+class Fp8Quantization(StrictModel):
+    """8-bit floats: as the checkpoint stores them, else quantized while loading."""
+
+    kind: Literal["fp8"]
+    draft: DraftQuantization
+
+
+class AwqQuantization(StrictModel):
+    """A checkpoint that is stored by AWQ in 4 bits."""
+
+    kind: Literal["awq"]
+    draft: DraftQuantization
+
+
+class GptqQuantization(StrictModel):
+    """A checkpoint that is stored by GPTQ in 4 or 8 bits."""
+
+    kind: Literal["gptq"]
+    draft: DraftQuantization
+
+
+class Nvfp4Quantization(StrictModel):
+    """A checkpoint that is stored in NVIDIA's 4-bit floats, one fp8 scale for 16 weights."""
+
+    kind: Literal["nvfp4"]
+    draft: DraftQuantization
+
+
 QuantizationConfig = Annotated[
-    NoQuantization | Int8Quantization | Int4Quantization | CompressedTensorsInt4,
+    NoQuantization
+    | Int8Quantization
+    | Int4Quantization
+    | CompressedTensorsInt4
+    | Fp8Quantization
+    | AwqQuantization
+    | GptqQuantization
+    | Nvfp4Quantization,
     Field(discriminator="kind"),
 ]

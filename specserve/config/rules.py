@@ -4,12 +4,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from specserve.config.engine import TorchEngineConfig
-from specserve.config.policy import BatchThresholdPolicy, OffPolicy
-from specserve.config.quantization import CompressedTensorsInt4
+from specserve.config.engine_rules import (
+    attention_of_the_engine,
+    draft_quantization_of_the_engine,
+    drafter_of_the_engine,
+    ngram_breadth,
+    policy_of_the_engine,
+    quantization_of_the_engine,
+)
+from specserve.config.policy import OffPolicy
+from specserve.config.policy_rules import depth_problems, value_problems
 from specserve.config.quote import hydra_value
 from specserve.config.run import RunConfig
-from specserve.config.speculation import Eagle3Speculation, NoSpeculation
+from specserve.config.speculation import (
+    NgramSpeculation,
+    NoSpeculation,
+    SteppedSpeculation,
+)
 from specserve.errors import Problem
+from specserve.rule_ids import RuleId
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +36,13 @@ class Rule:
 def chain_length(config: RunConfig) -> Iterator[Problem]:
     """A chain verifies each drafted token and the root: num_steps + 1."""
     s = config.speculation
-    if not isinstance(s, Eagle3Speculation) or s.topk > 1 or s.num_draft_tokens == "auto":
+    if not isinstance(s, SteppedSpeculation) or s.topk > 1 or s.num_draft_tokens == "auto":
         return
     if s.num_draft_tokens != s.num_steps + 1:
         steps = s.num_draft_tokens - 1
         other = f", or speculation.num_steps={steps}" if steps <= 16 else ""
         yield Problem(
+            rule=RuleId.CHAIN_LENGTH,
             key="speculation.num_draft_tokens",
             value=s.num_draft_tokens,
             expected=f"{s.num_steps + 1} (num_steps + 1, because topk=1 drafts a single chain)",
@@ -39,11 +53,12 @@ def chain_length(config: RunConfig) -> Iterator[Problem]:
 def tree_size(config: RunConfig) -> Iterator[Problem]:
     """A tree holds the root, topk nodes at depth 1, and topk² at each further depth."""
     s = config.speculation
-    if not isinstance(s, Eagle3Speculation) or s.topk == 1 or s.num_draft_tokens == "auto":
+    if not isinstance(s, SteppedSpeculation) or s.topk == 1 or s.num_draft_tokens == "auto":
         return
     most = tree_capacity(s.num_steps, s.topk)
     if s.num_draft_tokens > most:
         yield Problem(
+            rule=RuleId.TREE_SIZE,
             key="speculation.num_draft_tokens",
             value=s.num_draft_tokens,
             expected=f"at most {most}, all that a tree of num_steps={s.num_steps} and "
@@ -61,6 +76,7 @@ def policy_has_a_draft(config: RunConfig) -> Iterator[Problem]:
     """A policy that speculates needs something to draft with."""
     if isinstance(config.speculation, NoSpeculation) and not isinstance(config.policy, OffPolicy):
         yield Problem(
+            rule=RuleId.POLICY_WITHOUT_DRAFT,
             key="policy",
             value=config.policy.kind,
             expected="off, because speculation is off and no draft is loaded",
@@ -68,43 +84,29 @@ def policy_has_a_draft(config: RunConfig) -> Iterator[Problem]:
         )
 
 
-def resume_below_disable(config: RunConfig) -> Iterator[Problem]:
-    """Hysteresis: speculation comes back at the threshold or below it."""
-    policy = config.policy
-    if isinstance(policy, BatchThresholdPolicy) and policy.resume_at > policy.disable_above:
-        yield Problem(
-            key="policy.resume_at",
-            value=policy.resume_at,
-            expected=f"at most policy.disable_above, {policy.disable_above}",
-            fix=f"set policy.resume_at={policy.disable_above}, "
-            f"or policy.disable_above={policy.resume_at}",
-        )
+def policy_values(config: RunConfig) -> Iterator[Problem]:
+    """A policy does not contradict itself."""
+    yield from value_problems(config.policy)
+
+
+def policy_depths(config: RunConfig) -> Iterator[Problem]:
+    """A policy is no deeper than the rounds that are built."""
+    if isinstance(config.speculation, SteppedSpeculation):
+        yield from depth_problems(config.policy, config.speculation.num_steps)
 
 
 def draft_quantization_has_a_draft(config: RunConfig) -> Iterator[Problem]:
     """A scheme named for the draft is meant for a draft."""
     scheme = config.quantization.draft
-    if isinstance(config.speculation, NoSpeculation) and scheme not in ("none", "inherit"):
+    draftless = isinstance(config.speculation, NoSpeculation | NgramSpeculation)
+    if draftless and scheme not in ("none", "inherit"):
         yield Problem(
+            rule=RuleId.QUANTIZED_DRAFT_WITHOUT_DRAFT,
             key="quantization.draft",
             value=scheme,
-            expected="none or inherit, because speculation is off and no draft is loaded",
+            expected=f"none or inherit, because speculation is {config.speculation.kind} and no "
+            "draft is loaded",
             fix="set quantization.draft=none, or choose speculation=eagle3_topk1",
-        )
-
-
-def attention_of_the_engine(config: RunConfig) -> Iterator[Problem]:
-    """The torch engine computes attention by SDPA, SGLang by its kernels."""
-    torch_engine = isinstance(config.engine, TorchEngineConfig)
-    backend = config.attention.kind
-    if backend != "auto" and (backend == "sdpa") != torch_engine:
-        offered = "auto or sdpa" if torch_engine else "auto, fa3, triton or flashinfer"
-        other = "sglang" if torch_engine else "torch"
-        yield Problem(
-            key="attention",
-            value=backend,
-            expected=f"{offered}, which the {config.engine.kind} engine has",
-            fix=f"choose attention=auto, or engine={other}",
         )
 
 
@@ -115,6 +117,7 @@ def one_device_of_the_torch_engine(config: RunConfig) -> Iterator[Problem]:
     for name, count in config.parallel:
         if count != 1:
             yield Problem(
+                rule=RuleId.ONE_DEVICE_OF_TORCH,
                 key=f"parallel.{name}",
                 value=count,
                 expected="1, because the torch engine runs on one device",
@@ -127,22 +130,11 @@ def nodes_share_the_gpus(config: RunConfig) -> Iterator[Problem]:
     parallel = config.parallel
     if parallel.tensor_parallel % parallel.num_nodes:
         yield Problem(
+            rule=RuleId.UNEVEN_NODES,
             key="parallel.tensor_parallel",
             value=parallel.tensor_parallel,
             expected=f"a multiple of parallel.num_nodes, {parallel.num_nodes}",
             fix=f"set parallel.tensor_parallel={parallel.num_nodes}, or parallel.num_nodes=1",
-        )
-
-
-def quantization_of_the_engine(config: RunConfig) -> Iterator[Problem]:
-    """The torch engine quantizes while loading; it does not read compressed-tensors."""
-    compressed = isinstance(config.quantization, CompressedTensorsInt4)
-    if compressed and isinstance(config.engine, TorchEngineConfig):
-        yield Problem(
-            key="quantization",
-            value=config.quantization.kind,
-            expected="none, int8 or int4, which the torch engine has",
-            fix="choose quantization=int4, or engine=sglang",
         )
 
 
@@ -154,6 +146,7 @@ def graph_sizes_increase(config: RunConfig) -> Iterator[Problem]:
     ordered = sorted(set(sizes))
     if not sizes or sizes != ordered:
         yield Problem(
+            rule=RuleId.GRAPH_SIZES_UNSORTED,
             key="cuda_graph.batch_sizes",
             value=sizes,
             expected="increasing sizes without repeats, or auto",
@@ -166,6 +159,7 @@ def budget_holds_one_request(config: RunConfig) -> Iterator[Problem]:
     budget, context = config.scheduler.max_kv_tokens, config.model.context_length
     if budget != "auto" and context != "auto" and budget < context:
         yield Problem(
+            rule=RuleId.KV_BUDGET_BELOW_CONTEXT,
             key="scheduler.max_kv_tokens",
             value=budget,
             expected=f"at least model.context_length, {context}, so that one request fits",
@@ -177,12 +171,17 @@ RULES: tuple[Rule, ...] = (
     Rule(frozenset({"speculation"}), chain_length),
     Rule(frozenset({"speculation"}), tree_size),
     Rule(frozenset({"speculation", "policy"}), policy_has_a_draft),
-    Rule(frozenset({"policy"}), resume_below_disable),
+    Rule(frozenset({"policy"}), policy_values),
+    Rule(frozenset({"speculation", "policy"}), policy_depths),
     Rule(frozenset({"speculation", "quantization"}), draft_quantization_has_a_draft),
     Rule(frozenset({"attention", "engine"}), attention_of_the_engine),
     Rule(frozenset({"parallel", "engine"}), one_device_of_the_torch_engine),
     Rule(frozenset({"parallel"}), nodes_share_the_gpus),
     Rule(frozenset({"quantization", "engine"}), quantization_of_the_engine),
+    Rule(frozenset({"quantization", "speculation", "engine"}), draft_quantization_of_the_engine),
+    Rule(frozenset({"speculation", "engine"}), drafter_of_the_engine),
+    Rule(frozenset({"speculation", "policy", "engine"}), policy_of_the_engine),
+    Rule(frozenset({"speculation"}), ngram_breadth),
     Rule(frozenset({"cuda_graph"}), graph_sizes_increase),
     Rule(frozenset({"scheduler", "model"}), budget_holds_one_request),
 )

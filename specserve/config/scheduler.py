@@ -19,3 +19,8 @@ class SchedulerConfig(StrictModel):
     max_kv_tokens: Count | Auto = Field(
         description="KV budget over all running requests; auto: limit times context"
     )
+    step_limit_seconds: float = Field(
+        gt=0,
+        description="a step (one round, or one chunk of a prompt) that lasts longer hangs: the "
+        "worker is killed, and the run ends with exit code 4",
+    )

@@ -28,6 +28,18 @@ def parse_run(tree: Mapping[str, Any]) -> RunConfig:
     return config
 
 
+def section_problems(tree: Mapping[str, Any], name: str) -> list[Problem]:
+    """What is wrong with one section of a composed `tree`, whatever the others hold."""
+    try:
+        RunConfig.model_validate(tree)
+    except ValidationError as error:
+        found = [p for p in problems_of(error, tree) if p.key.partition(".")[0] == name]
+        if found:
+            return found
+    section: Any = {name: _section(name, tree[name])}
+    return list(_across_sections(RunConfig.model_construct(**section)))
+
+
 def _valid_sections(tree: Mapping[str, Any], error: ValidationError) -> RunConfig:
     """A RunConfig that lacks the invalid sections; only for rules that do not read those."""
     invalid = {detail["loc"][0] for detail in error.errors(include_url=False)}

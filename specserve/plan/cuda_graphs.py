@@ -3,13 +3,29 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from specserve.config.policy import AlwaysPolicy, BatchThresholdPolicy, OffPolicy, PolicyConfig
+from specserve.config.policy import (
+    AcceptancePolicy,
+    AlwaysPolicy,
+    BatchThresholdPolicy,
+    Bounds,
+    CostModelPolicy,
+    DepthSchedulePolicy,
+    DepthTable,
+    OffPolicy,
+    PolicyConfig,
+)
 from specserve.config.run import RunConfig
-from specserve.errors import Problem
+from specserve.errors import Doubt, Problem
 from specserve.plan.execution import Device
 from specserve.plan.notes import Notes
+from specserve.rule_ids import RuleId
 
 KEY = "cuda_graph.batch_sizes"
+
+
+def has_graphs(config: RunConfig, device: Device) -> bool:
+    """Whether passes are captured at all."""
+    return device == "cuda" and config.cuda_graph.kind != "off"
 
 
 def choose_batch_sizes(config: RunConfig, device: Device, notes: Notes) -> tuple[int, ...]:
@@ -23,11 +39,18 @@ def choose_batch_sizes(config: RunConfig, device: Device, notes: Notes) -> tuple
             notes.refuse([_no_graphs_on_a_cpu(asked)])
         notes.adjust(KEY, asked, [], "a CPU has no CUDA graphs")
         return ()
+    sizes = batch_sizes_of(config, device, config.scheduler.max_running_requests)
     if asked == "auto":
-        sizes = ladder(config.scheduler.max_running_requests)
         notes.adjust(KEY, "auto", list(sizes), "covers every batch that can be admitted")
-        return sizes
-    return tuple(asked)
+    return sizes
+
+
+def batch_sizes_of(config: RunConfig, device: Device, max_running_requests: int) -> tuple[int, ...]:
+    """What would be captured under this admission limit."""
+    if not has_graphs(config, device):
+        return ()
+    asked = config.cuda_graph.batch_sizes
+    return ladder(max_running_requests) if asked == "auto" else tuple(asked)
 
 
 def ladder(largest: int) -> tuple[int, ...]:
@@ -36,14 +59,14 @@ def ladder(largest: int) -> tuple[int, ...]:
     return (*(size for size in powers if size < largest), largest)
 
 
-def coverage_warnings(
+def coverage_doubts(
     sizes: Sequence[int],
     policy: PolicyConfig,
     *,
     max_running_requests: int,
     num_draft_tokens: int | None,
-) -> list[str]:
-    """A warning with what every mode needs, if some batch falls off the ladder and runs uncaptured.
+) -> list[Doubt]:
+    """A doubt with what every mode needs, if some batch falls off the ladder and runs uncaptured.
 
     Plain decoding needs the whole admission limit under any policy, because a request may opt out
     of speculation. `num_draft_tokens` is None without speculation. Empty `sizes` mean that
@@ -61,13 +84,17 @@ def coverage_warnings(
         for mode, limit, tokens in needs
     ]
     return [
-        f"{KEY} ends at {largest} requests: {'; '.join(modes)}. Uncovered steps run without a "
-        f"graph: raise {KEY} or lower scheduler.max_running_requests"
+        Doubt(
+            rule=RuleId.GRAPHS_UNCOVERED,
+            key=KEY,
+            text=f"{KEY} ends at {largest} requests: {'; '.join(modes)}. Uncovered steps run "
+            f"without a graph: raise {KEY} or lower scheduler.max_running_requests",
+        )
     ]
 
 
 def verify_limit(policy: PolicyConfig, max_running_requests: int) -> int:
-    """The largest batch, in requests, in which the policy speculates."""
+    """The largest batch, in requests, in which the policy speculates, but for a dwell."""
     match policy:
         case OffPolicy():
             return 0
@@ -75,12 +102,28 @@ def verify_limit(policy: PolicyConfig, max_running_requests: int) -> int:
             return max_running_requests
         case BatchThresholdPolicy():
             return min(policy.disable_above, max_running_requests)
+        case DepthSchedulePolicy():
+            return min(_last_speculative(policy.schedule), max_running_requests)
+        case AcceptancePolicy() | CostModelPolicy():
+            return _bounded(policy.bounds, max_running_requests)
         case _:
             assert_never(policy)
 
 
+def _bounded(bounds: Bounds, max_running_requests: int) -> int:
+    limit = max_running_requests
+    if bounds.disable_above is not None:
+        limit = min(limit, bounds.disable_above)
+    return min(limit, _last_speculative(bounds.schedule)) if bounds.schedule else limit
+
+
+def _last_speculative(table: DepthTable) -> int:
+    return max((step.up_to for step in table if step.num_steps), default=0)
+
+
 def _no_graphs_on_a_cpu(asked: list[int]) -> Problem:
     return Problem(
+        rule=RuleId.GRAPHS_ON_A_CPU,
         key=KEY,
         value=asked,
         expected="auto on a CPU, which has no CUDA graphs",

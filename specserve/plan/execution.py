@@ -4,20 +4,20 @@ from typing import Literal, assert_never
 
 from specserve.config.engine import SglangEngineConfig, TorchEngineConfig
 from specserve.config.run import RunConfig
-from specserve.errors import Problem
+from specserve.errors import Doubt, Problem
 from specserve.facts import Facts, Machine
 from specserve.plan.notes import Notes
+from specserve.rule_ids import RuleId
 
 Device = Literal["cpu", "cuda"]
-Attention = Literal["sdpa", "fa3", "triton", "flashinfer"]
+Attention = Literal["sdpa", "fa3", "triton", "flashinfer", "intel_amx"]
 
 
 def choose_device(config: RunConfig, facts: Facts, notes: Notes) -> Device:
     """`auto` takes a GPU if there is one and the installed torch can use it."""
     match config.engine:
-        case SglangEngineConfig():
-            notes.refuse(_gpu_count_problems(config, facts.machine))
-            return "cuda"
+        case SglangEngineConfig(device=device):
+            return device
         case TorchEngineConfig(device="auto"):
             device, reason = _auto_device(facts)
             notes.adjust("engine.device", "auto", device, reason)
@@ -40,8 +40,12 @@ def choose_num_threads(config: RunConfig, machine: Machine, notes: Notes) -> int
     if asked != "auto":
         if asked > machine.cpu_count:
             notes.warn(
-                f"engine.num_threads={asked} on {machine.cpu_count} cores: threads that wait for "
-                "each other make every step slower"
+                Doubt(
+                    rule=RuleId.THREADS_ABOVE_CORES,
+                    key="engine.num_threads",
+                    text=f"engine.num_threads={asked} on {machine.cpu_count} cores: threads that "
+                    "wait for each other make every step slower",
+                )
             )
         return asked
     cores = machine.cpu_count
@@ -56,6 +60,7 @@ def choose_attention(config: RunConfig, machine: Machine, notes: Notes) -> Atten
     """`auto` takes what the engine has: sdpa for torch; for SGLang by the GPU's generation."""
     asked = config.attention.kind
     if asked != "auto":
+        notes.refuse(_kernel_problems(config, machine))
         return asked
     attention, reason = _auto_attention(config, machine)
     notes.adjust("attention.kind", "auto", attention, reason)
@@ -82,6 +87,7 @@ def _can_use_cuda(facts: Facts) -> bool:
 def _no_cuda(facts: Facts) -> Problem:
     found = f"torch {facts.versions.get('torch')}, built without CUDA"
     return Problem(
+        rule=RuleId.NO_USABLE_GPU,
         key="engine.device",
         value="cuda",
         expected="a GPU that torch can use, found "
@@ -90,7 +96,10 @@ def _no_cuda(facts: Facts) -> Problem:
     )
 
 
-def _gpu_count_problems(config: RunConfig, machine: Machine) -> list[Problem]:
+def gpu_count_problems(config: RunConfig, machine: Machine) -> list[Problem]:
+    """What can be said of too few GPUs where no checkpoint tells how much each has to hold."""
+    if not isinstance(config.engine, SglangEngineConfig) or config.engine.device == "cpu":
+        return []
     needed, visible = gpus_per_node(config), len(machine.gpus)
     if visible >= needed:
         return []
@@ -99,6 +108,7 @@ def _gpu_count_problems(config: RunConfig, machine: Machine) -> list[Problem]:
         fix = f"set parallel.tensor_parallel={_power_of_two_below(visible)}, or {fix}"
     return [
         Problem(
+            rule=RuleId.TOO_FEW_GPUS,
             key="parallel.tensor_parallel",
             value=config.parallel.tensor_parallel,
             expected=f"{needed} visible GPUs on this machine for engine=sglang, found {visible}",
@@ -107,10 +117,29 @@ def _gpu_count_problems(config: RunConfig, machine: Machine) -> list[Problem]:
     ]
 
 
+def _kernel_problems(config: RunConfig, machine: Machine) -> list[Problem]:
+    """FlashAttention 3 is compiled for Ampere, Ada and Hopper; Blackwell's GPUs have no kernel."""
+    without = [gpu for gpu in machine.gpus if not gpu.compute_capability.startswith(("8.", "9."))]
+    if config.attention.kind != "fa3" or not without:
+        return []
+    return [
+        Problem(
+            rule=RuleId.ATTENTION_WITHOUT_KERNEL,
+            key="attention",
+            value="fa3",
+            expected=f"a back-end that {without[0].name} has: its compute capability is "
+            f"{without[0].compute_capability}, and fa3 is made for 8.x and 9.x",
+            fix="choose attention=flashinfer, or attention=triton",
+        )
+    ]
+
+
 def _auto_attention(config: RunConfig, machine: Machine) -> tuple[Attention, str]:
     match config.engine:
         case TorchEngineConfig():
             return "sdpa", "it is what engine=torch has"
+        case SglangEngineConfig(device="cpu"):
+            return "intel_amx", "it is what SGLang computes speculative decoding with on a CPU"
         case SglangEngineConfig():
             capability = machine.gpus[0].compute_capability if machine.gpus else "unknown"
             if capability.startswith("9."):

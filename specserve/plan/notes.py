@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
-from specserve.errors import Problem
+from specserve.errors import Doubt, Problem
 from specserve.plan.values import Adjustment
 
 
 class Notes:
-    """Adjustments, warnings and problems, gathered in the order of decisions by one make_plan."""
+    """Adjustments, doubts and problems, gathered in the order of decisions by one make_plan."""
 
     def __init__(self) -> None:
         self.adjustments: list[Adjustment] = []
-        self.warnings: list[str] = []
+        self.doubts: list[Doubt] = []
         self.problems: list[Problem] = []
 
     def adjust(self, key: str, asked: Any, effective: Any, reason: str) -> None:  # noqa: ANN401
@@ -21,9 +21,9 @@ class Notes:
             Adjustment(key=key, asked=asked, effective=effective, reason=reason)
         )
 
-    def warn(self, text: str) -> None:
+    def warn(self, doubt: Doubt) -> None:
         """Record what works but is likely not meant."""
-        self.warnings.append(text)
+        self.doubts.append(doubt)
 
     def refuse(self, problems: Iterable[Problem]) -> None:
         """Record what can't work; planning goes on, so that all problems are told at once."""

@@ -1,20 +1,26 @@
 """The draft's part of the plan: the deepest round, and the head as it will be loaded."""
 
-from typing import assert_never
-
-from specserve.checkpoint.aux_layers import aux_layer_warning
+from specserve.calibration.table import Calibration
+from specserve.checkpoint.aux_layers import aux_layer_doubt
 from specserve.checkpoint.draft_rules import borrowed_tensors
 from specserve.checkpoint.quantization import draft_group_size, draft_scheme
 from specserve.checkpoint.rules import CheckedPair, Draft
-from specserve.config.policy import AlwaysPolicy, BatchThresholdPolicy, OffPolicy, WhileOff
+from specserve.config.policy import SwitchingPolicy, WhileOff
 from specserve.config.run import RunConfig
-from specserve.config.speculation import Eagle3Speculation
+from specserve.config.speculation import Eagle3Speculation, SteppedSpeculation
 from specserve.plan.notes import Notes
 from specserve.plan.values import DraftPlan, SpeculationPlan, TargetPlan
+from specserve.policy.reach import reachable_depths
 
 
 def plan_speculation(
-    config: RunConfig, pair: CheckedPair, target: TargetPlan, notes: Notes
+    config: RunConfig,
+    pair: CheckedPair,
+    target: TargetPlan,
+    calibration: Calibration | None,
+    notes: Notes,
+    *,
+    has_graphs: bool,
 ) -> SpeculationPlan | None:
     """What a policy can choose at most; None without speculation."""
     if pair.draft is None or not isinstance(config.speculation, Eagle3Speculation):
@@ -22,14 +28,27 @@ def plan_speculation(
     asked = config.speculation
     return SpeculationPlan(
         num_steps=asked.num_steps,
+        depths=choose_depths(config, asked.num_steps, calibration, has_graphs=has_graphs),
         topk=asked.topk,
         num_draft_tokens=choose_num_draft_tokens(asked, notes),
-        while_off=_while_off(config),
+        while_off=while_off(config),
         draft=_plan_draft(config, asked, pair.draft, pair, target, notes),
     )
 
 
-def choose_num_draft_tokens(asked: Eagle3Speculation, notes: Notes) -> int:
+def choose_depths(
+    config: RunConfig, num_steps: int, calibration: Calibration | None, *, has_graphs: bool
+) -> tuple[int, ...]:
+    """Every depth up to the deepest; where each needs CUDA graphs, what the policy can choose.
+
+    The deepest is always built: it is what a pin to "on" and the self-test ask for.
+    """
+    if not has_graphs:
+        return tuple(range(1, num_steps + 1))
+    return tuple(sorted({num_steps, *reachable_depths(config.policy, num_steps, calibration)}))
+
+
+def choose_num_draft_tokens(asked: SteppedSpeculation, notes: Notes) -> int:
     """`auto` verifies the whole chain, or of a tree as many nodes as num_steps chains of topk.
 
     A tree holds topk + (num_steps - 1) * topk^2 proposals, which is never less.
@@ -42,14 +61,11 @@ def choose_num_draft_tokens(asked: Eagle3Speculation, notes: Notes) -> int:
     return effective
 
 
-def _while_off(config: RunConfig) -> WhileOff:
-    match config.policy:
-        case BatchThresholdPolicy():
-            return config.policy.while_off
-        case OffPolicy() | AlwaysPolicy():
-            return "skip"  # never switches, so nothing is worth keeping up
-        case _:
-            assert_never(config.policy)
+def while_off(config: RunConfig) -> WhileOff:
+    """What the policy asks of the draft's state while off."""
+    if isinstance(config.policy, SwitchingPolicy):
+        return config.policy.while_off
+    return "skip"  # never switches, so nothing is worth keeping up
 
 
 def _plan_draft(
@@ -79,9 +95,9 @@ def _plan_draft(
 
 
 def _note_aux_layers(asked: Eagle3Speculation, draft: Draft, notes: Notes) -> None:
-    warning = aux_layer_warning(draft.aux)
-    if warning:
-        notes.warn(warning)
+    doubt = aux_layer_doubt(draft.aux)
+    if doubt:
+        notes.warn(doubt)
     if asked.draft.aux_layer_ids == "auto":
         sources = {
             "config": "the configuration",

@@ -1,21 +1,31 @@
 """The target's part of the plan: type, context, quantization, stop ids."""
 
+from collections.abc import Iterator, Sequence
+
 from specserve.checkpoint.architecture import ARCHITECTURES, architecture_name, text_config
 from specserve.checkpoint.dtype import ActivationDtype, as_activation_dtype, stored_dtype
 from specserve.checkpoint.header import CheckpointFacts
 from specserve.checkpoint.quantization import draft_group_size, draft_scheme, group_size
 from specserve.checkpoint.rules import CheckedPair
+from specserve.config.paths import name_of_path
 from specserve.config.run import RunConfig
-from specserve.errors import Problem
-from specserve.facts import Facts
+from specserve.errors import Doubt, Problem
+from specserve.facts import Facts, Gpu
 from specserve.plan.execution import Device
 from specserve.plan.notes import Notes
 from specserve.plan.values import TargetPlan
+from specserve.rule_ids import RuleId
 
 _INT4_GROUPS: dict[Device, tuple[int, ...]] = {
     "cpu": (32, 64, 128),
     "cuda": (32, 64, 128, 256),
 }
+_INT4_CAPABILITY = 8  # the major number: Ampere
+_FLOAT16_ON_A_CPU = Doubt(
+    rule=RuleId.FLOAT16_ON_A_CPU,
+    key="model.dtype",
+    text="model.dtype=float16 on a CPU: no faster than float32, and it overflows",
+)
 
 
 def plan_target(
@@ -25,11 +35,11 @@ def plan_target(
     notes.refuse(_torchao_problems(config, facts))
     dtype = choose_dtype(config, pair, device, notes)
     if config.engine.kind == "torch":
-        notes.refuse(_int4_problems(config, device, dtype))
+        notes.refuse(_int4_problems(config, facts, device, dtype))
     name = architecture_name(pair.target.config)
     known = ARCHITECTURES.get(name or "")
     return TargetPlan(
-        name=config.model.name,
+        name=choose_name(config, notes),
         path=pair.target.path,
         config=pair.target.config,
         architecture=known.name if known else str(name),
@@ -47,6 +57,16 @@ def plan_target(
     )
 
 
+def choose_name(config: RunConfig, notes: Notes) -> str:
+    """`auto` names the model after its path, so that another path never serves as this one."""
+    asked = config.model.name
+    if asked != "auto":
+        return asked
+    name = name_of_path(config.model.path)
+    notes.adjust("model.name", "auto", name, f"from model.path={config.model.path}")
+    return name
+
+
 def choose_dtype(
     config: RunConfig, pair: CheckedPair, device: Device, notes: Notes
 ) -> ActivationDtype:
@@ -60,7 +80,7 @@ def choose_dtype(
     if asked != "auto":
         effective = asked
         if device == "cpu" and asked == "float16":
-            notes.warn("model.dtype=float16 on a CPU: no faster than float32, and it overflows")
+            notes.warn(_FLOAT16_ON_A_CPU)
     elif device == "cpu" and stored == "float16":
         effective = "float32"
         reasons.append("on a CPU float16 is no faster than float32, and it overflows")
@@ -96,8 +116,12 @@ def _eos_token_ids(target: CheckpointFacts, notes: Notes) -> tuple[int, ...]:
         ids += [i for i in (value if isinstance(value, list) else [value]) if type(i) is int]
     if not ids:
         notes.warn(
-            f"{target.path} names no eos_token_id: a request ends at its stop strings or "
-            "max_tokens only"
+            Doubt(
+                rule=RuleId.NO_STOP_TOKEN,
+                key="model.path",
+                text=f"{target.path} names no eos_token_id: a request ends at its stop strings or "
+                "max_tokens only",
+            )
         )
     return tuple(dict.fromkeys(ids))
 
@@ -110,6 +134,7 @@ def _torchao_problems(config: RunConfig, facts: Facts) -> list[Problem]:
     key = "quantization.kind" if kind in wanted else "quantization.draft"
     return [
         Problem(
+            rule=RuleId.NO_TORCHAO,
             key=key,
             value=kind if kind in wanted else config.quantization.draft,
             expected="the package torchao, which quantizes while loading; it is not installed",
@@ -118,30 +143,51 @@ def _torchao_problems(config: RunConfig, facts: Facts) -> list[Problem]:
     ]
 
 
-def _int4_problems(config: RunConfig, device: Device, dtype: ActivationDtype) -> list[Problem]:
-    """What the 4-bit kernels of engine=torch demand of groups and type."""
+def _int4_problems(
+    config: RunConfig, facts: Facts, device: Device, dtype: ActivationDtype
+) -> Iterator[Problem]:
+    """What the 4-bit kernels of engine=torch demand of groups, type and GPU.
+
+    That groups divide the inputs of every layer is checked with the checkpoints.
+    """
     asked = config.quantization
     if "int4" not in (asked.kind, draft_scheme(asked)):
-        return []
+        return
     if device == "cuda" and dtype != "bfloat16":
-        return [
-            Problem(
-                key="model.dtype",
-                value=config.model.dtype,
-                expected=f"bfloat16, in which int4 is computed on a GPU, not {dtype}",
-                fix="set model.dtype=bfloat16",
-            )
-        ]
-    kernels = _INT4_GROUPS[device]
-    group = draft_group_size(asked)
-    if group in kernels:
-        return []
-    return [
-        Problem(
+        yield Problem(
+            rule=RuleId.INT4_DTYPE,
+            key="model.dtype",
+            value=config.model.dtype,
+            expected=f"bfloat16, in which int4 is computed on a GPU, not {dtype}",
+            fix="set model.dtype=bfloat16",
+        )
+    if device == "cuda":
+        yield from _too_old_for_int4(config, facts.machine.gpus[:1])
+    kernels, group = _INT4_GROUPS[device], draft_group_size(asked)
+    if group not in kernels:
+        # A divisor of the group divides whatever the group divides.
+        fitting = max(size for size in kernels if group % size == 0)
+        yield Problem(
+            rule=RuleId.INT4_WITHOUT_KERNEL,
             key="quantization.group_size",
             value=group,
             expected=f"{', '.join(map(str, kernels))}: the groups that have a 4-bit kernel on "
             f"{device}",
-            fix=f"set quantization.group_size={max(size for size in kernels if size <= group)}",
+            fix=f"set quantization.group_size={fitting}",
         )
-    ]
+
+
+def _too_old_for_int4(config: RunConfig, gpus: Sequence[Gpu]) -> Iterator[Problem]:
+    """A GPU without the kernel's tensor cores; none at all is told elsewhere."""
+    of_target = config.quantization.kind == "int4"
+    for gpu in gpus:
+        major = gpu.compute_capability.partition(".")[0]
+        if major.isdecimal() and int(major) < _INT4_CAPABILITY:
+            yield Problem(
+                rule=RuleId.INT4_GPU_TOO_OLD,
+                key="quantization.kind" if of_target else "quantization.draft",
+                value="int4",
+                expected=f"none or int8 on {gpu.name}, whose compute capability is "
+                f"{gpu.compute_capability}; the 4-bit kernel needs {_INT4_CAPABILITY}.0",
+                fix="set quantization=int8" if of_target else "set quantization.draft=int8",
+            )

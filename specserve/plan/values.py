@@ -2,8 +2,13 @@
 
 from typing import Any, Literal
 
+from specserve.calibration.table import Calibration
+from specserve.config.engine import SglangEngineConfig
 from specserve.config.policy import PolicyConfig, WhileOff
+from specserve.config.speculation import SpeculationConfig
 from specserve.config.strict import StrictModel
+from specserve.errors import Doubt
+from specserve.plan.memory_plan import MemoryPlan
 
 
 class Adjustment(StrictModel):
@@ -26,7 +31,9 @@ class TargetPlan(StrictModel):
     config: dict[str, Any]
     architecture: Literal["llama", "mistral", "qwen2", "qwen3"] | str
     dtype: Literal["float32", "bfloat16", "float16"]
-    quantization: Literal["none", "int8", "int4", "compressed_tensors_int4"]
+    quantization: Literal[
+        "none", "int8", "int4", "compressed_tensors_int4", "fp8", "awq", "gptq", "nvfp4"
+    ]
     quantization_group_size: int | None
     num_layers: int
     hidden_size: int
@@ -39,7 +46,7 @@ class TargetPlan(StrictModel):
 
 
 class DraftPlan(StrictModel):
-    """The EAGLE-3 head as it will be loaded.
+    """The EAGLE-3 head as it will be loaded; with engine=sglang any other draft model as well.
 
     `aux_layer_inputs` are normalised: id i is the hidden state that enters target layer i
     (0 … num_layers). `borrowed` names tensors taken from the target, by a documented rule.
@@ -48,7 +55,7 @@ class DraftPlan(StrictModel):
     path: str
     config: dict[str, Any]
     dtype: Literal["float32", "bfloat16", "float16"]
-    quantization: Literal["none", "int8", "int4"]
+    quantization: Literal["none", "int8", "int4", "fp8"]
     quantization_group_size: int | None
     aux_layer_inputs: tuple[int, ...]
     draft_vocab_size: int
@@ -58,13 +65,31 @@ class DraftPlan(StrictModel):
 
 
 class SpeculationPlan(StrictModel):
-    """The deepest round that will be built; a policy may choose less."""
+    """The deepest round that will be built; a policy may choose less.
+
+    `depths`, ascending, are those above 0 that the worker is built for, `num_steps` among them.
+    """
 
     num_steps: int
+    depths: tuple[int, ...]
     topk: int
     num_draft_tokens: int
     while_off: WhileOff
     draft: DraftPlan
+
+
+class SglangPlan(StrictModel):
+    """What engine=sglang is asked for beyond the rest of the plan.
+
+    `stored_quantized`: the target's checkpoint says itself how it is quantized. `log_level` and
+    `step_limit_seconds` are those of the run.
+    """
+
+    engine: SglangEngineConfig
+    speculation: SpeculationConfig
+    stored_quantized: bool
+    log_level: Literal["debug", "info", "warning", "error"]
+    step_limit_seconds: float
 
 
 class SchedulerPlan(StrictModel):
@@ -82,31 +107,6 @@ class SchedulerPlan(StrictModel):
     row_tokens: int
 
 
-class MemoryPlan(StrictModel):
-    """Bytes that the build will allocate on each device, counted beforehand.
-
-    Exact for engine=torch where the tensor headers are known; else an estimate from the config.
-    Activations, rotary tables and what the runtime itself takes are not in it.
-    """
-
-    target_weight_bytes: int
-    draft_weight_bytes: int
-    kv_bytes: int
-    draft_kv_bytes: int
-    feature_bytes: int
-
-    @property
-    def total_bytes(self) -> int:
-        """All of it together."""
-        return (
-            self.target_weight_bytes
-            + self.draft_weight_bytes
-            + self.kv_bytes
-            + self.draft_kv_bytes
-            + self.feature_bytes
-        )
-
-
 class Plan(StrictModel):
     """Everything that the worker will ever be asked for. JSON-able: it crosses to the worker."""
 
@@ -116,12 +116,14 @@ class Plan(StrictModel):
     target: TargetPlan
     speculation: SpeculationPlan | None
     policy: PolicyConfig
+    calibration: Calibration | None
     scheduler: SchedulerPlan
-    attention: Literal["sdpa", "fa3", "triton", "flashinfer"]
+    attention: Literal["sdpa", "fa3", "triton", "flashinfer", "intel_amx"]
     cuda_graph_batch_sizes: tuple[int, ...]
     tensor_parallel: int
     num_nodes: int
     self_test_tokens: int
     memory: MemoryPlan
+    sglang: SglangPlan | None = None
     adjustments: tuple[Adjustment, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Doubt, ...]

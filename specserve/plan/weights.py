@@ -1,72 +1,101 @@
 """Bytes that weights take on one device: exact from tensor headers, estimated from a config."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from specserve.checkpoint.architecture import Dimensions
 from specserve.checkpoint.draft_rules import expected_tensors
-from specserve.checkpoint.dtype import DTYPE_BYTES, ActivationDtype
+from specserve.checkpoint.dtype import DTYPE_BYTES
 from specserve.checkpoint.rules import CheckedPair, Draft
+from specserve.checkpoint.safetensors_header import TensorHeader
 from specserve.checkpoint.tensors import Shape
+from specserve.plan.execution import Device
+from specserve.plan.holding import STORED_SCHEMES, Holding, holding_of
+from specserve.plan.parameters import Matrices, Spread, matrices
 from specserve.plan.values import DraftPlan, TargetPlan
 
-_INT8_ROW_BYTES = 4 + 1
 _OFFSET_BYTES = 8  # d2t stays int64, whatever the activation type
+# Types that only a checkpoint which is stored quantized has.
+_FEW_BITS = ("F8_E4M3", "F8_E5M2")
+_COPIED = ("norm", "q_a_proj", "kv_a_proj_with_mqa", "mlp.gate", "fc", "e_score_correction_bias")
+_KV_HEADS = ("k_proj", "v_proj")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
-    """How matrices are held: plain in `dtype`, or in 8 or 4 bits with scales of that type."""
-
-    dtype: ActivationDtype
-    scheme: str
-    group_size: int | None
-
-    def matrix_bytes(self, numel: int, num_rows: int) -> int:
-        """Bytes of a matrix that the scheme applies to.
-
-        int8 has a float32 scale and an int8 zero point for each row, int4 a scale and a zero
-        point for each group; stored checkpoints in 4 bits are symmetric, with a scale only.
-        """
-        dtype_bytes = DTYPE_BYTES[self.dtype]
-        if self.scheme == "none":
-            return numel * dtype_bytes
-        if self.scheme == "int8":
-            return numel + num_rows * _INT8_ROW_BYTES
-        per_group = 1 if self.scheme == "compressed_tensors_int4" else 2
-        return numel // 2 + numel // (self.group_size or numel) * per_group * dtype_bytes
-
-
-def target_weight_bytes(pair: CheckedPair, plan: TargetPlan, tensor_parallel: int) -> int:
+def target_weight_bytes(
+    pair: CheckedPair, plan: TargetPlan, tensor_parallel: int, device: Device
+) -> int:
     """Bytes of the target's weights on each device."""
-    holding = Holding(
-        dtype=plan.dtype, scheme=plan.quantization, group_size=plan.quantization_group_size
-    )
-    if pair.target.tensors is None:
-        return -(-estimate(pair.size, holding) // tensor_parallel)
-    if plan.quantization == "compressed_tensors_int4":
-        return -(-(pair.target.weight_bytes or 0) // tensor_parallel)
-    shapes = {
-        name: _held_shape(name, header.shape, pair.size)
-        for name, header in pair.target.tensors.items()
-    }
-    if pair.size.tie_word_embeddings:
-        shapes.pop("lm_head.weight", None)
-    return -(-_bytes(shapes, holding, _is_layer_matrix) // tensor_parallel)
+    holding, size = holding_of(plan, device), pair.size
+    tensors = pair.target.tensors
+    if tensors is None:
+        return estimate(size, holding, tensor_parallel)
+    return stored_weight_bytes(tensors, holding, size, tensor_parallel)
+
+
+def stored_weight_bytes(
+    tensors: Mapping[str, TensorHeader], holding: Holding, size: Dimensions, tensor_parallel: int
+) -> int:
+    """Bytes on each device of a decoder whose tensors are known."""
+    if holding.scheme in STORED_SCHEMES or any(one.dtype in _FEW_BITS for one in tensors.values()):
+        held = {name: one.num_bytes for name, one in tensors.items()}
+    else:
+        shapes = {name: _held_shape(name, one.shape, size) for name, one in tensors.items()}
+        held = _held(shapes, holding, _is_layer_matrix)
+    if size.tie_word_embeddings:
+        held.pop("lm_head.weight", None)
+    return _on_each_device(held, size.num_kv_heads, tensor_parallel)
 
 
 def draft_weight_bytes(
-    pair: CheckedPair, draft: Draft, plan: DraftPlan, tensor_parallel: int
+    pair: CheckedPair, draft: Draft, plan: DraftPlan, tensor_parallel: int, device: Device
 ) -> int:
     """Bytes of the draft's own weights on each device; what it borrows is the target's."""
-    holding = Holding(
-        dtype=plan.dtype, scheme=plan.quantization, group_size=plan.quantization_group_size
-    )
     shapes = _draft_shapes(pair, draft, plan)
     offsets = prod(shapes.pop("d2t", (0,))) * _OFFSET_BYTES
-    matrices = _bytes(shapes, holding, _is_draft_matrix)
-    return -(-matrices // tensor_parallel) + offsets
+    held = _held(shapes, holding_of(plan, device), _is_draft_matrix)
+    return _on_each_device(held, draft.shape.size.num_kv_heads, tensor_parallel) + offsets
+
+
+def estimate(size: Dimensions, holding: Holding, tensor_parallel: int = 1) -> int:
+    """Bytes on each device of a decoder of which only the config is known.
+
+    A mixture of experts that is stored in 4 bits has only its routed experts in 4 bits: that is
+    how such checkpoints are made.
+    """
+    experts_only = size.moe is not None and holding.scheme == "compressed_tensors_int4"
+    plain = replace(holding, scheme="none")
+
+    def held(one: Matrices) -> int:
+        is_plain = one.part in ("embedding", "lm_head", "routers", "norms")
+        is_plain |= experts_only and one.part != "routed_experts"
+        each = (plain if is_plain else holding).matrix_bytes(
+            one.num_rows * one.num_columns, one.num_rows
+        )
+        return _share(one.count * each, one.spread, size.num_kv_heads, tensor_parallel)
+
+    return sum(held(one) for one in matrices(size))
+
+
+def _on_each_device(held: Mapping[str, int], num_kv_heads: int, shards: int) -> int:
+    return sum(_share(size, _spread(name), num_kv_heads, shards) for name, size in held.items())
+
+
+def _share(num_bytes: int, spread: Spread, num_kv_heads: int, shards: int) -> int:
+    """What one of `shards` devices holds; a head that cannot be divided is there in copies."""
+    if spread == "copied":
+        return num_bytes
+    if spread == "kv_heads":
+        return num_bytes * -(-num_kv_heads // shards) // num_kv_heads
+    return -(-num_bytes // shards)
+
+
+def _spread(name: str) -> Spread:
+    """By the published name, without its last part (weight, weight_scale, bias …)."""
+    owner = name.rpartition(".")[0] or name
+    if owner.endswith(_COPIED) or name.endswith(_COPIED):
+        return "copied"
+    return "kv_heads" if owner.endswith(_KV_HEADS) else "shared_out"
 
 
 def _draft_shapes(pair: CheckedPair, draft: Draft, plan: DraftPlan) -> dict[str, Shape]:
@@ -79,14 +108,17 @@ def _draft_shapes(pair: CheckedPair, draft: Draft, plan: DraftPlan) -> dict[str,
     return {name: shape for name, shape in stored.items() if name not in left_out}
 
 
-def _bytes(shapes: Mapping[str, Shape], holding: Holding, is_matrix: Callable[[str], bool]) -> int:
+def _held(
+    shapes: Mapping[str, Shape], holding: Holding, is_matrix: Callable[[str], bool]
+) -> dict[str, int]:
+    """Bytes of each tensor; those that are no matrices stay in the activation type."""
     dtype_bytes = DTYPE_BYTES[holding.dtype]
-    return sum(
-        holding.matrix_bytes(prod(shape), shape[0])
+    return {
+        name: holding.matrix_bytes(prod(shape), shape[0])
         if is_matrix(name)
         else prod(shape) * dtype_bytes
         for name, shape in shapes.items()
-    )
+    }
 
 
 def _held_shape(name: str, shape: Shape, size: Dimensions) -> Shape:
@@ -103,45 +135,3 @@ def _is_layer_matrix(name: str) -> bool:
 
 def _is_draft_matrix(name: str) -> bool:
     return _is_layer_matrix(name) or name == "fc.weight"
-
-
-def estimate(size: Dimensions, holding: Holding) -> int:
-    """Bytes of a decoder of which only the config is known, norms left out.
-
-    A mixture of experts that is stored in 4 bits has only its routed experts in 4 bits: that is
-    how such checkpoints are made.
-    """
-    plain = replace(holding, scheme="none")
-    moe = size.moe
-    num_dense = size.num_layers if moe is None else min(moe.num_dense_layers, size.num_layers)
-    outside = plain if moe and holding.scheme == "compressed_tensors_int4" else holding
-    embeddings = size.vocab_size * size.hidden_size * (1 if size.tie_word_embeddings else 2)
-    total = plain.matrix_bytes(embeddings, 1)
-    total += size.num_layers * outside.matrix_bytes(_attention_numel(size), size.hidden_size)
-    total += num_dense * outside.matrix_bytes(
-        3 * size.hidden_size * size.intermediate_size, size.intermediate_size
-    )
-    if moe:
-        expert = 3 * size.hidden_size * moe.intermediate_size
-        rows = moe.intermediate_size
-        each = moe.num_experts * holding.matrix_bytes(expert, rows)
-        each += moe.num_shared_experts * outside.matrix_bytes(expert, rows)
-        each += plain.matrix_bytes(moe.num_experts * size.hidden_size, 1)  # the router
-        total += (size.num_layers - num_dense) * each
-    return total
-
-
-def _attention_numel(size: Dimensions) -> int:
-    """Numbers in the attention matrices of one layer."""
-    hidden, heads, mla = size.hidden_size, size.num_heads, size.mla
-    if mla is None:
-        return hidden * size.head_dim * (2 * heads + 2 * size.num_kv_heads)
-    q_head = mla.qk_nope_head_dim + mla.qk_rope_head_dim
-    queries = (
-        hidden * mla.q_lora_rank + mla.q_lora_rank * heads * q_head
-        if mla.q_lora_rank
-        else hidden * heads * q_head
-    )
-    down = hidden * (mla.kv_lora_rank + mla.qk_rope_head_dim)
-    up = mla.kv_lora_rank * heads * (mla.qk_nope_head_dim + mla.v_head_dim)
-    return queries + down + up + heads * mla.v_head_dim * hidden

@@ -5,6 +5,7 @@ import socket
 
 from specserve.config.server import ServerConfig
 from specserve.errors import ConfigError, Problem
+from specserve.rule_ids import RuleId
 
 
 def bind(server: ServerConfig) -> socket.socket:
@@ -37,6 +38,7 @@ def _address_problem(server: ServerConfig, error: OSError) -> Problem:
     if error.errno == errno.EADDRNOTAVAIL:
         return _host_problem(server, error)
     return Problem(
+        rule=RuleId.PORT_TAKEN,
         key="server.port",
         value=server.port,
         expected=f"a port that this process may bind on {server.host} ({error.strerror})",
@@ -46,6 +48,7 @@ def _address_problem(server: ServerConfig, error: OSError) -> Problem:
 
 def _host_problem(server: ServerConfig, error: OSError) -> Problem:
     return Problem(
+        rule=RuleId.WRONG_HOST,
         key="server.host",
         value=server.host,
         expected=f"an address of this machine ({error.strerror})",

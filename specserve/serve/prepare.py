@@ -9,6 +9,7 @@ from specserve.config.run import RunConfig
 from specserve.errors import ConfigError, Problem
 from specserve.facts import Facts, gather_facts
 from specserve.plan import Plan, make_plan
+from specserve.rule_ids import RuleId
 from specserve.serve.listener import bind
 from specserve.worker.run_directory import RunDirectory, create_run_directory
 
@@ -43,6 +44,7 @@ def prepare(run: RunConfig, *, overrides: Sequence[str], run_directory: Path | N
 def _refuse_unstartable(run: RunConfig) -> None:
     if run.engine.kind == "sglang":
         problem = Problem(
+            rule=RuleId.ENGINE_NOT_STARTED,
             key="engine",
             value="sglang",
             expected="torch: sglang can be checked and planned, not yet started by this version",

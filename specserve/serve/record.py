@@ -1,11 +1,13 @@
-"""Every phase and event of a run: to its files, to the log, and to whoever asks /ready."""
+"""Every phase and event of a run: to its files, the log, /ready and the dashboard."""
 
 import logging
+from datetime import datetime
 from typing import Any
 
 import structlog
 
 from specserve.plan import Plan
+from specserve.server.history import RunHistory
 from specserve.server.state import ServerState
 from specserve.worker.events import EventLog
 from specserve.worker.phases import PhaseRecord
@@ -16,17 +18,21 @@ _LOG = structlog.get_logger("specserve.run")
 class RunRecord:
     """Tells of a run as it goes."""
 
-    def __init__(self, events: EventLog, state: ServerState) -> None:
+    def __init__(self, events: EventLog, state: ServerState, history: RunHistory) -> None:
         self._events = events
         self._state = state
+        self._history = history
 
     def event(self, kind: str, fields: dict[str, Any]) -> None:
         """Raises JournalError if events.jsonl can't take it."""
         _LOG.log(_level(kind), kind, **fields)
         self._events.append(kind, fields)
+        self._history.note_event(kind, fields)
 
     def phase(self, record: PhaseRecord) -> None:
         """A record that is in the ledger already."""
+        at = datetime.fromisoformat(record.time).timestamp()
+        self._history.note_phase(record.phase, record.event, at, record.seconds, record.details)
         if record.event == "start":
             self._state.start_phase(record.phase)
         write = _LOG.error if record.event in ("failed", "undo_failed") else _LOG.info
@@ -42,14 +48,17 @@ class RunRecord:
         for adjustment in plan.adjustments:
             _LOG.info("plan.decided", **adjustment.model_dump())
         for warning in plan.warnings:
-            self.event("warning.plan", {"text": warning})
+            self.event(
+                "warning.plan", {"rule": warning.rule, "key": warning.key, "text": warning.text}
+            )
 
 
 def _level(kind: str) -> int:
     """An event's level is in the name of its kind."""
     if kind.startswith("warning."):
         return logging.WARNING
-    return logging.ERROR if kind.endswith(".failed") else logging.INFO
+    broken = kind.endswith((".failed", ".fatal", ".hung", ".died"))
+    return logging.ERROR if broken else logging.INFO
 
 
 def _outcome(record: PhaseRecord) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The life of a run: build, serve, drain, end. One waits for whatever comes first."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -29,12 +30,18 @@ class Service:
     """One run beside its HTTP server. `http` ending by itself is a failure like any other."""
 
     def __init__(
-        self, prepared: Prepared, record: RunRecord, state: ServerState, http: Task[None]
+        self,
+        prepared: Prepared,
+        record: RunRecord,
+        state: ServerState,
+        http: Task[None],
+        stop_http: Callable[[], None],
     ) -> None:
         self._prepared = prepared
         self._record = record
         self._state = state
         self._http = http
+        self._stop_http = stop_http
 
     async def until_told(self, build: Callable[[], Awaitable[Worker]], told: Told) -> int:
         """Build, then serve until a signal; the exit code.
@@ -52,6 +59,7 @@ class Service:
                 self._ready(worker, tokenizer)
                 return await self._serve(worker, order, told)
             finally:
+                self._stop_http()  # it takes as long as the worker does: both end at the same time
                 await worker.engine.close()
 
     async def _built(self, build: Callable[[], Awaitable[Worker]]) -> tuple[Worker, Tokenizer]:
@@ -67,6 +75,9 @@ class Service:
 
     def _ready(self, worker: Worker, tokenizer: Tokenizer) -> None:
         engine = worker.engine
+        # What start-up made stays: without it collections are short while serving, and the end is
+        # not held up for a second by taking down all that transformers has imported.
+        gc.freeze()
         self._state.ready(Serving(engine=engine, tokenizer=tokenizer, probe=engine.alive))
         name, policy = self._prepared.plan.target.name, self._prepared.plan.policy.kind
         _LOG.info("server.ready", url=url(self._prepared.listener), model=name, policy=policy)

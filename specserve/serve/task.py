@@ -19,6 +19,7 @@ from specserve.serve.record import RunRecord
 from specserve.serve.service import Service
 from specserve.serve.told import signals
 from specserve.server.app import create_app
+from specserve.server.history import RunHistory
 from specserve.server.run import run_server
 from specserve.server.state import ServerState
 from specserve.worker.events import EventLog
@@ -58,7 +59,8 @@ async def _live(
     prepared: Prepared, ledger: Ledger, events: EventLog, worker_command: Sequence[str]
 ) -> int:
     state = ServerState(phase=Phase.ATTRIBUTES)
-    record = RunRecord(events, state)
+    history = RunHistory()
+    record = RunRecord(events, state, history)
     record.plan(prepared.plan)
     app = create_app(
         state,
@@ -66,6 +68,7 @@ async def _live(
         facts=prepared.facts,
         config=prepared.run.server,
         record_event=record.event,
+        history=history,
     )
     stop = asyncio.Event()
     http = asyncio.create_task(
@@ -77,12 +80,13 @@ async def _live(
         ledger,
         record.event,
         limits=prepared.run.build.limit_seconds,
+        step_limit_seconds=prepared.run.scheduler.step_limit_seconds,
         command=worker_command,
         observe=record.phase,
     )
     try:
         with signals() as told:
-            return await Service(prepared, record, state, http).until_told(build, told)
+            return await Service(prepared, record, state, http, stop.set).until_told(build, told)
     except SpecserveError as error:
         state.fail(str(error))
         raise

@@ -1,12 +1,13 @@
-"""The API key: demanded for everything but the two probes."""
+"""The API key: demanded for everything but the probes and the dashboard's empty page."""
 
 import hmac
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from specserve.errors import RequestError
+from specserve.server.dashboard_routes import page_parts
 
-OPEN_PATHS = frozenset({"/health", "/ready"})
+OPEN_PATHS = frozenset({"/health", "/ready", *page_parts()})
 
 
 class ApiKey:

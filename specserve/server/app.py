@@ -15,11 +15,14 @@ from specserve.plan import Plan
 from specserve.server.api_key import ApiKey
 from specserve.server.boundary import Boundary
 from specserve.server.context import Context, EventSink
+from specserve.server.dashboard_routes import dashboard_routes
 from specserve.server.error_response import error_body, json_response
 from specserve.server.generation_routes import generation_routes
 from specserve.server.health import health_routes
+from specserve.server.history import RunHistory
 from specserve.server.metrics import Metrics
 from specserve.server.operation_routes import operation_routes
+from specserve.server.policy_control import PolicyControl
 from specserve.server.policy_routes import policy_routes
 from specserve.server.state import ServerState
 from specserve.server.watch import watch
@@ -34,22 +37,27 @@ def create_app(
     facts: Facts,
     config: ServerConfig,
     record_event: EventSink,
+    history: RunHistory,
     probe_seconds: float = 1.5,
     watch_seconds: float = 1.0,
 ) -> FastAPI:
     """An application that follows `state`: it answers the probes at once, and serves once ready.
 
-    /health is red if the worker does not answer within `probe_seconds`; its counters are looked at
-    every `watch_seconds`.
+    `history` is what the dashboard shows of the past: its owner tells it of phases and events, the
+    server of the counters, which are looked at every `watch_seconds`. /health is red if the worker
+    does not answer within `probe_seconds`.
     """
+    created = int(time.time())
     context = Context(
         state=state,
         plan=plan,
         facts=facts,
         config=config,
         metrics=Metrics(),
+        history=history,
+        control=PolicyControl(plan.policy, record_event, start=created),
         record_event=record_event,
-        created=int(time.time()),
+        created=created,
         probe_seconds=probe_seconds,
         watch_seconds=watch_seconds,
     )
@@ -66,7 +74,13 @@ def create_app(
     # Requests are checked by our own schemas, so FastAPI's generated documents would be wrong.
     app = FastAPI(openapi_url=None, lifespan=lifespan)
     app.add_exception_handler(HTTPException, _http_exception)
-    for routes in (health_routes, generation_routes, operation_routes, policy_routes):
+    for routes in (
+        health_routes,
+        generation_routes,
+        operation_routes,
+        policy_routes,
+        dashboard_routes,
+    ):
         app.include_router(routes(context))
     if config.api_key is not None:
         app.add_middleware(ApiKey, key=config.api_key)

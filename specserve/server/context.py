@@ -7,7 +7,9 @@ from typing import Any
 from specserve.config.server import ServerConfig
 from specserve.facts import Facts
 from specserve.plan import Plan
+from specserve.server.history import RunHistory
 from specserve.server.metrics import Metrics
+from specserve.server.policy_control import PolicyControl
 from specserve.server.state import ServerState
 
 EventSink = Callable[[str, dict[str, Any]], None]
@@ -27,6 +29,8 @@ class Context:
     facts: Facts
     config: ServerConfig
     metrics: Metrics
+    history: RunHistory
+    control: PolicyControl
     record_event: EventSink
     created: int
     probe_seconds: float

@@ -1,6 +1,8 @@
 """EngineStats and lifecycle -> Prometheus metrics. Raw counters stand beside every derived one."""
 
+import re
 from collections.abc import Iterator, Mapping
+from typing import get_args
 
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
@@ -10,6 +12,7 @@ from prometheus_client.metrics_core import (
 )
 
 from specserve.engine import EngineStats, Mode
+from specserve.server.policy_change import PinnedTo
 
 _COUNTERS: Mapping[str, str] = {
     "drafted": "Draft tokens verified",
@@ -29,6 +32,7 @@ _GAUGES: Mapping[str, str] = {
     "free_slots": "KV slots that no running request has reserved, in tokens",
     "total_slots": "KV budget, in tokens",
 }
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d.]*(?:e[-+]?\d+)?")
 
 
 def lifecycle_metrics(status: str, *, worker_up: bool) -> Iterator[Metric]:
@@ -39,6 +43,16 @@ def lifecycle_metrics(status: str, *, worker_up: bool) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "specserve_worker_up", "Whether the worker answered this scrape", value=worker_up
     )
+
+
+def control_metrics(pinned: PinnedTo | None) -> Iterator[Metric]:
+    """What the operators have set, whatever the worker says."""
+    family = GaugeMetricFamily(
+        "specserve_pinned", "1 if the policy is pinned to this by an operator", labels=["to"]
+    )
+    for to in get_args(PinnedTo):
+        family.add_metric([to], to == pinned)
+    yield family
 
 
 def engine_metrics(stats: EngineStats) -> Iterator[Metric]:
@@ -61,12 +75,17 @@ def _acceptance(stats: EngineStats) -> Iterator[Metric]:
     for position, accepted in enumerate(stats.accepted_by_position, start=1):
         by_position.add_metric([str(position)], accepted)
     yield by_position
+    text = "Draft tokens that were verified and not kept: drafted - accepted"
+    wasted = stats.drafted - stats.accepted
+    yield CounterMetricFamily("specserve_wasted_draft", text, value=wasted)
     if stats.acceptance_length is not None:
         text = "Tokens emitted per request and verify round since start, bonus token included"
         yield GaugeMetricFamily("specserve_acceptance_length", text, value=stats.acceptance_length)
     if stats.acceptance_rate is not None:
         text = "accepted / drafted since start"
         yield GaugeMetricFamily("specserve_acceptance_rate", text, value=stats.acceptance_rate)
+        text = "wasted_draft / drafted since start"
+        yield GaugeMetricFamily("specserve_wasted_draft_rate", text, value=wasted / stats.drafted)
 
 
 def _by_mode(stats: EngineStats) -> Iterator[Metric]:
@@ -93,12 +112,17 @@ def _policy(stats: EngineStats) -> Iterator[Metric]:
     yield InfoMetricFamily(
         "specserve_policy",
         "The policy in force and why it chose this mode",
-        value={"kind": policy.policy.kind, "mode": policy.mode, "reason": policy.reason},
+        value={"kind": policy.policy.kind, "mode": policy.mode, "rule": rule(policy.reason)},
     )
     yield GaugeMetricFamily(
         "specserve_num_steps", "Draft steps per round now; 0 is plain", value=policy.num_steps
     )
     yield GaugeMetricFamily(
-        "specserve_mode_since_seconds", "How long this mode is on", value=policy.since_seconds
+        "specserve_since_seconds", "How long this depth is in force", value=policy.since_seconds
     )
-    yield CounterMetricFamily("specserve_switches", "Mode switches", value=policy.switches)
+    yield CounterMetricFamily("specserve_switches", "Changes of depth", value=policy.switches)
+
+
+def rule(reason: str) -> str:
+    """`reason` with each number as N: one label for each rule, not one for each round."""
+    return _NUMBER.sub("N", reason)

@@ -18,6 +18,7 @@ _TYPES: Mapping[int, str] = {
 _CODES: Mapping[int, str] = {
     401: "invalid_api_key",
     404: "model_not_found",
+    412: "policy_has_changed",
     413: "body_too_large",
     429: "queue_full",
     503: "not_ready",

@@ -1,7 +1,6 @@
 """GET /v1/models, /metrics and /server_info."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,11 +9,12 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.metrics_core import Metric
 
 import specserve
-from specserve.engine import EngineStats, PolicyState
+from specserve.engine import EngineStats
 from specserve.errors import EngineError, RequestError
 from specserve.server.context import Context
-from specserve.server.engine_metrics import engine_metrics, lifecycle_metrics
+from specserve.server.engine_metrics import control_metrics, engine_metrics, lifecycle_metrics
 from specserve.server.error_response import json_response
+from specserve.server.policy_view import state_fields
 from specserve.server.state import Draining, Ready, Serving
 
 STATS_SECONDS = 2.0
@@ -42,7 +42,8 @@ def operation_routes(context: Context) -> APIRouter:
     async def metrics() -> Response:
         stats = await _stats(context)
         found: list[Metric] = [
-            *lifecycle_metrics(_status(context), worker_up=stats is not None),
+            *lifecycle_metrics(status(context), worker_up=stats is not None),
+            *control_metrics(context.control.pinned),
             *(engine_metrics(stats) if stats else ()),
         ]
         return Response(context.metrics.render(found), media_type=CONTENT_TYPE_LATEST)
@@ -60,10 +61,10 @@ def server_info_fields(context: Context, stats: EngineStats | None) -> dict[str,
     return {
         "version": specserve.__version__,
         "versions": context.facts.versions,
-        "status": _status(context),
+        "status": status(context),
         "plan": context.plan.model_dump(mode="json"),
         "adjustments": [each.model_dump(mode="json") for each in context.plan.adjustments],
-        "warnings": context.plan.warnings,
+        "warnings": [warning.text for warning in context.plan.warnings],
         "facts": context.facts.model_dump(mode="json", exclude={"target": _BULKY, "draft": _BULKY}),
         "server": {**context.config.model_dump(mode="json"), "api_key": key},
         "stats": None if stats is None else stats_fields(stats),
@@ -76,19 +77,7 @@ def stats_fields(stats: EngineStats) -> dict[str, Any]:
         **{name: value for name, value in asdict(stats).items() if name != "policy"},
         "acceptance_length": stats.acceptance_length,
         "acceptance_rate": stats.acceptance_rate,
-        "policy": policy_fields(stats.policy),
-    }
-
-
-def policy_fields(state: PolicyState) -> Mapping[str, Any]:
-    """The policy in force, and the mode that it chose."""
-    return {
-        "policy": state.policy.model_dump(mode="json"),
-        "mode": state.mode,
-        "num_steps": state.num_steps,
-        "reason": state.reason,
-        "since_seconds": state.since_seconds,
-        "switches": state.switches,
+        "policy": state_fields(stats.policy),
     }
 
 
@@ -102,7 +91,8 @@ def _model_card(context: Context) -> dict[str, Any]:
     }
 
 
-def _status(context: Context) -> str:
+def status(context: Context) -> str:
+    """starting, ready, draining or failed."""
     return type(context.state.lifecycle).__name__.lower()
 
 

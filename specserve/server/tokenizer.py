@@ -10,6 +10,7 @@ from jinja2 import TemplateError
 
 from specserve.errors import ConfigError, Problem, RequestError
 from specserve.plan import TargetPlan
+from specserve.rule_ids import RuleId
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -35,7 +36,17 @@ def load_tokenizer(target: TargetPlan) -> "Tokenizer":
 
 def _no_tokenizer(target: TargetPlan, expected: str) -> ConfigError:
     fix = "put the model's own tokenizer.json and tokenizer_config.json into the folder"
-    return ConfigError([Problem(key="model.path", value=target.path, expected=expected, fix=fix)])
+    return ConfigError(
+        [
+            Problem(
+                rule=RuleId.NO_TOKENIZER,
+                key="model.path",
+                value=target.path,
+                expected=expected,
+                fix=fix,
+            )
+        ]
+    )
 
 
 class Tokenizer:

@@ -67,10 +67,12 @@ async def watch(context: Context) -> None:
 
 async def _look(context: Context, serving: Serving, acceptance: AcceptanceWatch) -> None:
     try:
-        finding = acceptance.look(await serving.engine.stats())
+        stats = await serving.engine.stats()
     except EngineError as error:
         context.state.fail(str(error))
         return
+    context.history.note_stats(stats)
+    finding = acceptance.look(stats)
     speculation = context.plan.speculation
     if finding is None or speculation is None:
         return

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from transformers import AutoTokenizer
 
+from specserve.calibration.table import Calibration
 from specserve.config.policy import AlwaysPolicy, OffPolicy, PolicyConfig, WhileOff
 from specserve.engine import (
     FinishReason,
@@ -61,6 +62,7 @@ def open_loop(
     speculation: Speculation | None = None,
     *,
     policy: PolicyConfig | None = None,
+    calibration: Calibration | None = None,
     sizes: Sizes | None = None,
     eos_token_ids: tuple[int, ...] | None = None,
     device: str = "cpu",
@@ -70,7 +72,12 @@ def open_loop(
     `eos_token_ids` None takes the checkpoint's own.
     """
     plan = make_loop_plan(
-        target_folder, speculation, policy=policy, sizes=sizes, eos_token_ids=eos_token_ids
+        target_folder,
+        speculation,
+        policy=policy,
+        calibration=calibration,
+        sizes=sizes,
+        eos_token_ids=eos_token_ids,
     )
     where = torch.device(device)
     aux = plan.speculation.draft.aux_layer_inputs if plan.speculation else ()
@@ -91,6 +98,7 @@ def make_loop_plan(
     speculation: Speculation | None,
     *,
     policy: PolicyConfig | None,
+    calibration: Calibration | None,
     sizes: Sizes | None,
     eos_token_ids: tuple[int, ...] | None,
 ) -> Plan:
@@ -108,19 +116,14 @@ def make_loop_plan(
         target=target,
         speculation=planned,
         policy=policy or default,
+        calibration=calibration,
         scheduler=_scheduler_plan(sizes, target.context_length, planned),
         attention="sdpa",
         cuda_graph_batch_sizes=(),
         tensor_parallel=1,
         num_nodes=1,
         self_test_tokens=8,
-        memory=MemoryPlan(
-            target_weight_bytes=0,
-            draft_weight_bytes=0,
-            kv_bytes=0,
-            draft_kv_bytes=0,
-            feature_bytes=0,
-        ),
+        memory=MemoryPlan.counted({}),
         adjustments=(),
         warnings=(),
     )
@@ -132,6 +135,7 @@ def _speculation_plan(speculation: Speculation) -> SpeculationPlan:
     draft = draft_plan(speculation.draft_folder, aux_layer_inputs=speculation.aux_layer_inputs)
     return SpeculationPlan(
         num_steps=num_steps,
+        depths=tuple(range(1, num_steps + 1)),
         topk=topk,
         num_draft_tokens=asked or num_tree_nodes(num_steps, topk, 1_000_000),
         while_off=speculation.while_off,
@@ -217,12 +221,17 @@ def join_chunks(chunks: Sequence[GenerationChunk]) -> Generated:
     )
 
 
-def run_requests(loop: Loop, requests: Sequence[GenerationRequest]) -> list[Generated]:
-    """Submit all at once, step until nothing is left, and return their outputs in order."""
-    for request in requests:
-        loop.submit(request)
+def run_requests(
+    loop: Loop, requests: Sequence[GenerationRequest], *, every: int = 0
+) -> list[Generated]:
+    """Submit all at once, or one every so many steps; the outputs, once nothing is left to do."""
     chunks: dict[str, list[GenerationChunk]] = {request.request_id: [] for request in requests}
-    while loop.has_work:
+    step = num_submitted = 0
+    while loop.has_work or num_submitted < len(requests):
+        while num_submitted < len(requests) and num_submitted * every <= step:
+            loop.submit(requests[num_submitted])
+            num_submitted += 1
         for chunk in loop.step():
             chunks[chunk.request_id].append(chunk)
+        step += 1
     return [join_chunks(chunks[request.request_id]) for request in requests]

@@ -23,9 +23,9 @@ from specserve.engine import (
     RequestCounters,
 )
 from specserve.errors import EngineError
-from specserve.policy.build import make_policy
-from specserve.policy.observation import Decision, Observation
+from specserve.policy.observation import count_round
 from specserve.testing.script import Script, made_up_logprob, visible_text
+from specserve.testing.scripted_policy import ScriptedPolicy
 from specserve.testing.slots import Slots
 
 
@@ -66,13 +66,10 @@ class ScriptedEngine:
         self._num_steps = num_steps
         self._slots = Slots(total=slots, max_queued=max_queued)
         self._eos_token_ids = frozenset(eos_token_ids)
-        self._policy_config: PolicyConfig = policy or AlwaysPolicy(kind="always")
-        self._policy = make_policy(self._policy_config, num_steps)
+        self._policy = ScriptedPolicy(policy or AlwaysPolicy(kind="always"), num_steps)
         self._prefill_seconds = prefill_seconds
         self._round_seconds = round_seconds
-        self._began = self._mode_since = time.monotonic()
         self._num_decoding = 0
-        self._decision = self._decide()
         self._totals: Counter[str] = Counter()
         self._accepted_by_position: Counter[int] = Counter()
         self._seconds_by_mode: dict[str, float] = dict.fromkeys(Mode, 0.0)
@@ -135,16 +132,13 @@ class ScriptedEngine:
             queued=self._slots.num_queued,
             free_slots=self._slots.total - self._slots.num_taken,
             total_slots=self._slots.total,
-            policy=self._policy_state(),
+            policy=self._policy.state(),
         )
 
     async def set_policy(self, policy: PolicyConfig) -> PolicyState:
-        """Replace the policy from the next round on."""
+        """Replace the policy from the next round on. Raises ConfigError beyond `num_steps`."""
         self._check_alive()
-        self._policy_config = policy
-        self._policy = make_policy(policy, self._num_steps)
-        self._follow_policy()
-        return self._policy_state()
+        return self._policy.replace(policy, self._num_decoding)
 
     async def close(self) -> None:
         """End every request with "abort"."""
@@ -169,20 +163,26 @@ class ScriptedEngine:
 
     async def _round(self, play: _Play, runs: Iterator[Sequence[int]]) -> GenerationChunk:
         """One verify round or one plain step of this request."""
-        mode, began = self._follow_policy(), time.monotonic()
-        speculative = mode is Mode.SPECULATIVE and play.request.speculation
+        self._policy.follow(self._num_decoding)
+        mode, began = self._policy.mode, time.monotonic()
+        num_steps = self._policy.num_steps if play.request.speculation else 0
         await self._pass_time(play, self._round_seconds)
         self._seconds_by_mode[mode] += time.monotonic() - began
         if play.stopped.is_set():
             return self._chunk(play, (), "abort")
-        play.pending = play.pending or list(next(runs, ()))
-        num_tokens = len(play.pending) if speculative else 1
-        run, play.pending = tuple(play.pending[:num_tokens]), play.pending[num_tokens:]
+        play.pending = play.pending or self._next_run(runs)
+        run, play.pending = tuple(play.pending[: num_steps + 1]), play.pending[num_steps + 1 :]
         kept, reason = self._trim(play, run)
         play.token_ids.extend(kept)
         if run:
-            self._count(play, mode, run, len(kept), speculative=speculative)
+            self._count(play, mode, num_steps, num_accepted=len(run) - 1, num_kept=len(kept))
         return self._chunk(play, kept, reason)
+
+    def _next_run(self, runs: Iterator[Sequence[int]]) -> list[int]:
+        run = list(next(runs, ()))
+        if len(run) > self._num_steps + 1:
+            raise EngineError(f"{self._num_steps} steps cannot yield a run of {len(run)}")
+        return run
 
     def _trim(
         self, play: _Play, run: tuple[int, ...]
@@ -200,15 +200,13 @@ class ScriptedEngine:
         return run[:room], "length" if len(run) >= room else None
 
     def _count(
-        self, play: _Play, mode: Mode, run: tuple[int, ...], num_kept: int, *, speculative: bool
+        self, play: _Play, mode: Mode, num_steps: int, *, num_accepted: int, num_kept: int
     ) -> None:
         counts = {"emitted": num_kept}
-        if speculative:
-            accepted = len(run) - 1
-            if accepted > self._num_steps:
-                raise EngineError(f"{self._num_steps} steps cannot yield a run of {len(run)}")
-            counts |= {"drafted": self._num_steps, "accepted": accepted, "verify_rounds": 1}
-            self._accepted_by_position.update(range(accepted))
+        if num_steps:
+            counts |= {"drafted": num_steps, "accepted": num_accepted, "verify_rounds": 1}
+            self._accepted_by_position.update(range(num_accepted))
+            self._policy.observe(count_round(num_steps, num_steps, [num_accepted]))
         else:
             counts["plain_steps"] = 1
         play.counts.update(counts)
@@ -239,37 +237,6 @@ class ScriptedEngine:
                 plain_steps=play.counts["plain_steps"],
                 emitted=play.counts["emitted"],
             ),
-        )
-
-    def _decide(self) -> Decision:
-        return self._policy.decide(
-            Observation(
-                running_decodes=self._num_decoding,
-                drafted=0,
-                accepted=0,
-                elapsed_seconds=time.monotonic() - self._began,
-            )
-        )
-
-    def _follow_policy(self) -> Mode:
-        before, self._decision = self._mode, self._decide()
-        if self._mode is not before:
-            self._mode_since = time.monotonic()
-            self._totals["switches"] += 1
-        return self._mode
-
-    @property
-    def _mode(self) -> Mode:
-        return Mode.SPECULATIVE if self._decision.num_steps else Mode.PLAIN
-
-    def _policy_state(self) -> PolicyState:
-        return PolicyState(
-            policy=self._policy_config,
-            mode=self._mode,
-            num_steps=self._decision.num_steps,
-            reason=self._decision.reason,
-            since_seconds=time.monotonic() - self._mode_since,
-            switches=self._totals["switches"],
         )
 
     def _check_alive(self) -> None:

@@ -83,7 +83,11 @@ def build(plan: Plan, phases: PhaseRunner) -> TorchWorker:
     attention = phases.run(
         Phase.ATTENTION_BACKEND,
         lambda: check_attention(plan, target.model, draft, caches.target, caches.draft),
-        details=lambda proof: {"backend": proof.backend, "passes": list(proof.passes)},
+        details=lambda proof: {
+            "backend": proof.backend,
+            "passes": list(proof.passes),
+            **_device_details(attributes.device),
+        },
     )
     passes = _graphs_phase(plan, target.model, draft, caches, phases)
     return TorchWorker(
@@ -180,6 +184,7 @@ def _graphs_phase(
         details=lambda passes: {
             "batch_sizes": list(plan.cuda_graph_batch_sizes),
             "num_graphs": passes.num_graphs,
+            **_device_details(torch.device(plan.device)),
         },
     )
 
@@ -223,6 +228,7 @@ def _attribute_details(attributes: Attributes) -> Mapping[str, Any]:
         "row_tokens": attributes.row_tokens,
         "aux_layer_inputs": list(attributes.aux_layer_inputs),
         "torch": str(torch.__version__),
+        **_device_details(attributes.device),
     }
 
 
@@ -236,6 +242,7 @@ def _target_details(plan: Plan, model: Target) -> Mapping[str, Any]:
         "quantization_group_size": target.quantization_group_size,
         "weight_bytes": weight_bytes(model),
         "planned_weight_bytes": plan.memory.target_weight_bytes,
+        **_device_details(torch.device(plan.device)),
     }
 
 
@@ -253,6 +260,7 @@ def _draft_details(
         "borrowed": list(draft.borrowed),
         "weight_bytes": weight_bytes(model, besides=target),
         "planned_weight_bytes": plan.memory.draft_weight_bytes,
+        **_device_details(torch.device(plan.device)),
     }
 
 
@@ -262,4 +270,19 @@ def _cache_details(plan: Plan, caches: Caches) -> Mapping[str, Any]:
         "planned_kv_bytes": plan.memory.kv_bytes,
         "draft_kv_bytes": caches.draft.num_bytes if caches.draft else 0,
         "planned_draft_kv_bytes": plan.memory.draft_kv_bytes,
+        **_device_details(torch.device(plan.device)),
+    }
+
+
+def _device_details(device: torch.device) -> Mapping[str, int]:
+    """What torch's allocator has taken, and all that is used on the device; nothing on a CPU.
+
+    What is used beyond `reserved` is the runtime's, the graphs' executables and other processes'.
+    """
+    if device.type != "cuda":
+        return {}
+    free, total = torch.cuda.mem_get_info(device)
+    return {
+        "device_reserved_bytes": torch.cuda.memory_reserved(device),
+        "device_used_bytes": total - free,
     }

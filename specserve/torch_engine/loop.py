@@ -24,6 +24,7 @@ from specserve.engine import (
 )
 from specserve.errors import EngineError
 from specserve.plan import Plan
+from specserve.policy.observation import count_round
 from specserve.torch_engine.active import ActiveRequest
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.detokenize import token_decoder
@@ -62,7 +63,7 @@ class Loop:
         self._totals = Totals(
             accepted_by_position=[0] * (plan.speculation.num_steps if plan.speculation else 0)
         )
-        self._steering = Steering(plan.policy, plan.speculation)
+        self._steering = Steering(plan.policy, plan.speculation, plan.calibration)
         self._scheduler = Scheduler(
             plan=plan,
             decoder=Decoder(target=target, rows=rows),
@@ -146,13 +147,8 @@ class Loop:
     def _settle(self, launch: "_Launch") -> list[GenerationChunk]:
         """Wait for a launch and hand out what its requests got."""
         chunks: list[GenerationChunk] = []
-        before = self._totals.drafted, self._totals.accepted
         for done, emitted in zip(launch.passes, launch.handle.result(), strict=True):
             chunks += self._settle_pass(launch, done, emitted)
-        if any(not done.is_prefill for done in launch.passes):
-            self._steering.observe_round(
-                self._totals.drafted - before[0], self._totals.accepted - before[1]
-            )
         now = time.monotonic()
         self._totals.seconds_by_mode[launch.mode] += now - max(self._last_settled, launch.began)
         self._last_settled = now
@@ -160,26 +156,34 @@ class Loop:
 
     def _settle_pass(
         self, launch: "_Launch", done: Pass, emitted: Emitted
-    ) -> Iterator[GenerationChunk]:
+    ) -> list[GenerationChunk]:
+        chunks: list[GenerationChunk] = []
+        accepted: list[int] = []
         runs = emitted.runs()
         for request, run, logprobs in zip(
             done.requests, runs, _logprobs(done, emitted, runs), strict=True
         ):
             if request.has_ended:  # while this pass was under way
                 continue
-            self._count(launch, done, request, run)
+            accepted.append(len(run) - 1)
+            self._count(launch, done, request, len(run))
             chunk = request.take(run, logprobs)
             self._totals.count_emitted(launch.mode, len(chunk.token_ids))
             if chunk.finish_reason is not None:
                 self._scheduler.release(request)
-            yield chunk
+            chunks.append(chunk)
+        if done.depth is not None and accepted:
+            counters = count_round(done.depth.num_steps, done.depth.num_draft_tokens - 1, accepted)
+            self._totals.count_round(counters)
+            self._steering.observe_round(counters)
+        return chunks
 
-    def _count(self, launch: "_Launch", done: Pass, request: ActiveRequest, run: list[int]) -> None:
+    def _count(
+        self, launch: "_Launch", done: Pass, request: ActiveRequest, num_tokens: int
+    ) -> None:
         if done.depth is not None:
-            request.bounds.settle(launch.serial, done.depth.num_steps, len(run))
-            drafted, accepted = done.depth.num_draft_tokens - 1, len(run) - 1
-            request.count_verify(drafted, accepted)
-            self._totals.count_verify(drafted, accepted)
+            request.bounds.settle(launch.serial, done.depth.num_steps, num_tokens)
+            request.count_verify(done.depth.num_draft_tokens - 1, num_tokens - 1)
         elif not done.is_prefill:
             request.count_plain()
             self._totals.plain_steps += 1

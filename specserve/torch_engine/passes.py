@@ -6,11 +6,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from specserve.plan import Plan
+from specserve.plan import Plan, SpeculationPlan
 from specserve.torch_engine.attention import PackedStep, Step
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.draft import Draft
 from specserve.torch_engine.graphs import GraphedPass, capture, pass_sizes
+from specserve.torch_engine.group import make_depth
 from specserve.torch_engine.target import Target, TargetOutput
 
 
@@ -110,10 +111,9 @@ def captured_passes(
             draft=None,
             num_graphs={"plain": len(plain.sizes)},
         )
-    verify = _capture_target(plan, target, target_cache, {plan.speculation.num_draft_tokens})
-    # The first pass of a round extends by 1 … num_steps + 1 entries, the others by topk.
-    widths = {*range(1, plan.speculation.num_steps + 2), plan.speculation.topk}
-    drafting = _capture_draft(plan, draft, draft_cache, widths)
+    built = plan.speculation
+    verify = _capture_target(plan, target, target_cache, verify_widths(built))
+    drafting = _capture_draft(plan, draft, draft_cache, draft_widths(built))
     return Passes(
         target=GraphedTarget(target, plain.joined(verify)),
         draft=GraphedDraft(draft, drafting),
@@ -123,6 +123,19 @@ def captured_passes(
             "draft": len(drafting.sizes),
         },
     )
+
+
+def verify_widths(built: SpeculationPlan) -> set[int]:
+    """Queries of the verify passes: each depth has its own."""
+    return {make_depth(built, num_steps).num_draft_tokens for num_steps in built.depths}
+
+
+def draft_widths(built: SpeculationPlan) -> set[int]:
+    """Queries of the draft's passes.
+
+    The first pass of a round extends by 1 … num_steps + 1 entries, the others by topk.
+    """
+    return {*range(1, built.num_steps + 2), built.topk}
 
 
 def _capture_target(

@@ -17,7 +17,6 @@ from typing import assert_never
 
 import torch
 
-from specserve.engine import PolicyState
 from specserve.errors import ConfigError, EngineError, PhaseError, Problem, RequestError
 from specserve.plan import Plan
 from specserve.torch_engine.build import TorchWorker, build
@@ -49,6 +48,7 @@ from specserve.worker.messages import (
     Submit,
 )
 from specserve.worker.phases import PhaseRunner, describe
+from specserve.worker.switches import SwitchReports
 from specserve.worker.wire import WorkerChannel
 
 EXIT_BUILD_FAILED = PhaseError.exit_code
@@ -120,22 +120,24 @@ class Service:
         self._channel = channel
         self._inbox = inbox
         self._clock = clock
-        self._switches = 0
+        self._switches = SwitchReports()
 
     def run(self) -> None:
         """Until a shutdown. What breaks the loop comes out."""
         while True:
             for command in self._inbox.take(wait=not self._loop.has_work):
                 if isinstance(command, Shutdown):
+                    self._report_switch(last=True)
                     self._loop.close()
                     return
                 self._carry_out(command)
+                self._report_switch()
             if self._loop.has_work:
                 with self._clock.step():
                     chunks = self._loop.step()
                 if chunks:
                     self._channel.send(Chunks(chunks=tuple(chunks)))
-                self._report_switch(self._loop.policy_state())
+                self._report_switch()
 
     def _carry_out(self, command: Command) -> None:
         match command:
@@ -176,22 +178,11 @@ class Service:
         state_json = POLICY_STATE.dump_json(state)
         self._channel.send(PolicySet(call=command.call, state_json=state_json))
 
-    def _report_switch(self, state: PolicyState) -> None:
-        """One event for each change of mode."""
-        if state.switches == self._switches:
-            return
-        self._switches = state.switches
-        self._channel.send(
-            Happened(
-                kind="policy.switch",
-                fields={
-                    "mode": state.mode.value,
-                    "num_steps": state.num_steps,
-                    "reason": state.reason,
-                    "switches": state.switches,
-                },
-            )
-        )
+    def _report_switch(self, *, last: bool = False) -> None:
+        """Looked at after whatever may switch, and after each question: those come every second."""
+        fields = self._switches.look(self._loop.policy_state(), last=last)
+        if fields is not None:
+            self._channel.send(Happened(kind="policy.switch", fields=fields))
 
 
 def _device_bytes(plan: Plan) -> Callable[[], int | None]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from specserve.engine import EngineStats, Mode, PolicyState
+from specserve.policy.observation import RoundCounters
 from specserve.torch_engine.admission import Admission
 
 
@@ -23,13 +24,13 @@ class Totals:
     seconds_by_mode: dict[str, float] = field(default_factory=lambda: dict.fromkeys(Mode, 0.0))
     emitted_by_mode: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Mode, 0))
 
-    def count_verify(self, drafted: int, accepted: int) -> None:
-        """One request's part in a speculative round."""
-        self.drafted += drafted
-        self.accepted += accepted
-        self.verify_rounds += 1
-        for position in range(accepted):
-            self.accepted_by_position[position] += 1
+    def count_round(self, counters: RoundCounters) -> None:
+        """A speculative round."""
+        self.drafted += counters.drafted
+        self.accepted += counters.accepted
+        self.verify_rounds += counters.verified
+        for position, accepted in enumerate(counters.accepted_by_position):
+            self.accepted_by_position[position] += accepted
 
     def count_emitted(self, mode: Mode, num_tokens: int) -> None:
         """Tokens that a request got."""

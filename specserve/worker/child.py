@@ -13,6 +13,8 @@ from specserve.worker.wire import encode, read_frame, report_decoder
 
 # A signal that can't be refused needs no more than the kernel's time to end a process.
 EXIT_SECONDS = 5.0
+# To print the stacks of all threads, also on a busy machine.
+ABORT_SECONDS = 2.0
 
 
 class Child:
@@ -53,6 +55,15 @@ class Child:
             await self.kill()
             return f"closed its connection and did not end within {seconds:g} s"
         return describe_exit(status)
+
+    async def abort(self, seconds: float = ABORT_SECONDS) -> None:
+        """End a process that hangs. One that can still tell leaves its stacks on stderr."""
+        with suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(self.pid, signal.SIGABRT)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._process.wait()
+        await self.kill()
 
     async def kill(self) -> None:
         """End the whole group and wait for its leader. Safe to call twice, and on a dead child."""

@@ -37,13 +37,15 @@ async def build_worker(
     record_event: EventSink,
     *,
     limits: PhaseLimits,
+    step_limit_seconds: float,
     command: Sequence[str] = TORCH_WORKER,
     observe: Callable[[PhaseRecord], None] = lambda record: None,
 ) -> Worker:
     """Return the worker once every phase is recorded and its self test has passed.
 
     Each record goes to the ledger, then to `observe`. Raises PhaseError if a phase fails, exceeds
-    its limit, or has no record; then, and on cancellation, no process of the worker is left.
+    its limit, or has no record; then, and on cancellation, no process of the worker is left. The
+    finished worker is ended if one of its steps lasts longer than `step_limit_seconds`.
     """
     watch = BuildWatch(ledger, limits, observe)
     try:
@@ -57,7 +59,7 @@ async def build_worker(
     except BaseException:
         await child.kill()
         raise
-    engine = RemoteEngine(child, record_event)
+    engine = RemoteEngine(child, record_event, step_limit_seconds)
     try:
         proof = await _tested(engine, plan, watch)
     except BaseException:

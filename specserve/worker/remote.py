@@ -5,7 +5,6 @@ import itertools
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar, assert_never
 
 from specserve.config.policy import PolicyConfig
@@ -13,6 +12,7 @@ from specserve.engine import EngineStats, GenerationChunk, GenerationRequest, Po
 from specserve.errors import ConfigError, EngineError, RequestError, SpecserveError
 from specserve.worker.child import Child
 from specserve.worker.events import EventSink
+from specserve.worker.hang import Pulse, until_hung
 from specserve.worker.messages import (
     POLICY,
     POLICY_STATE,
@@ -44,29 +44,23 @@ from specserve.worker.phases import describe
 
 A = TypeVar("A")
 
-# A step is one round or one chunk of a prompt; even a big chunk on a slow CPU ends far earlier.
-STEP_LIMIT_SECONDS = 120.0
+# Told to end, a worker has stopped computing after the step in which it is. What it does afterwards
+# is to take its interpreter down, a second or so for a torch that the kernel frees in a moment.
+SHUTDOWN_SECONDS = 0.1
+# So many requests are named in the reason why a worker was ended; the event names all.
+_NUM_NAMED = 4
 
 # What waits for one stream: chunks, then at most one error.
 _Stream = asyncio.Queue[GenerationChunk | SpecserveError]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pulse:
-    """An answer of the living worker. `time` is monotonic.
+class RemoteEngine:
+    """A built engine in another process. When that dies, every caller gets an EngineError.
 
-    `step_seconds` is the age of the step that was running, None between steps: a long prefill
-    shows as a high age, a dead worker as no answer.
+    One that hangs for longer than `step_limit_seconds` is ended, which is a death as any other.
     """
 
-    time: float
-    step_seconds: float | None
-
-
-class RemoteEngine:
-    """A built engine in another process. When that dies, every caller gets an EngineError."""
-
-    def __init__(self, child: Child, record_event: EventSink) -> None:
+    def __init__(self, child: Child, record_event: EventSink, step_limit_seconds: float) -> None:
         """Must be made inside a running event loop; it owns the child from here on."""
         self._child = child
         self._record_event = record_event
@@ -78,7 +72,9 @@ class RemoteEngine:
         # Resolved once, with the reason, when the worker is gone: by death or by close().
         self._gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._closing = False
+        self._hang: str | None = None
         self._listener = asyncio.create_task(self._listen())
+        self._watcher = asyncio.create_task(self._end_if_hung(step_limit_seconds))
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[GenerationChunk, None]:
         """As the protocol says. The request is sent when the iteration starts."""
@@ -128,13 +124,10 @@ class RemoteEngine:
     async def alive(self) -> Pulse:
         """Answered at once, even in the middle of a step.
 
-        Raises EngineError if the worker died, or if its step has lasted longer than any can.
+        Raises EngineError if the worker is gone.
         """
         answer = await self._call(lambda call: Ping(call=call), Pong)
-        pulse = Pulse(time=time.monotonic(), step_seconds=answer.step_seconds)
-        if pulse.step_seconds is not None and pulse.step_seconds > STEP_LIMIT_SECONDS:
-            raise EngineError(f"the worker hangs: its step has run for {pulse.step_seconds:.0f} s")
-        return pulse
+        return Pulse(time=time.monotonic(), step_seconds=answer.step_seconds)
 
     async def wait_failed(self) -> str:
         """Return why the worker is gone, once it is."""
@@ -145,7 +138,7 @@ class RemoteEngine:
         self._closing = True
         with suppress(EngineError):  # it has ended by itself
             self._send(Shutdown())
-        await self._child.exited()
+        await self._child.exited(SHUTDOWN_SECONDS)
         await self._child.kill()
         await self._listener
 
@@ -174,6 +167,7 @@ class RemoteEngine:
         except Exception as error:  # noqa: BLE001 - told to every caller; the worker can't go on
             await self._child.kill()
             reason = f"the worker was stopped: {describe(error)}"
+        self._watcher.cancel()
         self._gone.set_result(reason)
         for stream in self._streams.values():
             stream.put_nowait(EngineError(reason))
@@ -187,12 +181,29 @@ class RemoteEngine:
                 case Fatal(message=message, traceback=traceback):
                     self._record_event("worker.fatal", {"message": message, "traceback": traceback})
                     return f"the worker broke: {message}"
+                case None if self._hang is not None:
+                    self._record_event(
+                        "worker.hung", {"found": self._hang, "request_ids": list(self._streams)}
+                    )
+                    return f"the worker hangs: {self._hang}; {self._in_flight()}"
                 case None if self._closing:
                     return "the engine is closed"
                 case None:
                     return f"the worker process {await self._child.exited()}"
                 case report:
                     self._hand_out(report)
+
+    async def _end_if_hung(self, limit_seconds: float) -> None:
+        with suppress(EngineError):  # it has ended by itself
+            self._hang = await until_hung(self.alive, limit_seconds)
+            await self._child.abort()
+
+    def _in_flight(self) -> str:
+        """The requests that wait for the worker."""
+        named = list(itertools.islice(self._streams, _NUM_NAMED))
+        more = len(self._streams) - len(named)
+        listed = ", ".join(named) + (f" and {more} more" if more else "")
+        return f"requests in flight: {listed or 'none'}"
 
     def _hand_out(self, report: Report) -> None:
         match report:

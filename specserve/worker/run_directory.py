@@ -16,6 +16,7 @@ from specserve.config.run import RunConfig
 from specserve.errors import ConfigError, Problem
 from specserve.facts import Facts
 from specserve.plan import Plan
+from specserve.rule_ids import RuleId
 from specserve.worker.events import EventLog
 from specserve.worker.ledger import Ledger
 
@@ -55,9 +56,11 @@ def create_run_directory(
         (path / "plan.json").write_text(plan.model_dump_json(indent=2), encoding="utf-8")
         (path / "facts.json").write_text(facts_json(facts, plan.engine), encoding="utf-8")
     except FileExistsError:
-        raise ConfigError([_problem(path, "a folder that does not exist yet")]) from None
+        expected = "a folder that does not exist yet"
+        raise ConfigError([_problem(path, expected, was_asked=asked is not None)]) from None
     except OSError as error:
-        raise ConfigError([_problem(path, f"a folder that can be written ({error})")]) from error
+        expected = f"a folder that can be written ({error.strerror or error})"
+        raise ConfigError([_problem(path, expected, was_asked=asked is not None)]) from error
     return RunDirectory(path)
 
 
@@ -122,10 +125,14 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _problem(path: Path, expected: str) -> Problem:
+def _problem(path: Path, expected: str, *, was_asked: bool) -> Problem:
+    elsewhere = "set hydra.run.dir to another folder"
     return Problem(
+        rule=RuleId.RUN_DIRECTORY,
         key="hydra.run.dir",
         value=str(path),
         expected=expected,
-        fix="set hydra.run.dir to another folder, or leave it out for a new one under runs/",
+        fix=f"{elsewhere}, or leave it out for a new one under {RUNS}/"
+        if was_asked
+        else f"{elsewhere}, or start where this user may write",
     )

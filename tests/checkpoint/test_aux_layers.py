@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from specserve.checkpoint.aux_layers import (
     AuxLayers,
+    aux_layer_doubt,
     aux_layer_problems,
-    aux_layer_warning,
     find_aux_layers,
 )
 from specserve.config.speculation import AuxLayerConvention, DraftConfig
@@ -62,35 +62,35 @@ def test_ids_of_another_type_are_no_ids(ids: object) -> None:
 
 
 def test_a_guess_is_warned_of_with_the_ids_and_the_override_that_pins_them() -> None:
-    warning = aux_layer_warning(find_aux_layers(asked(), {}, 80))
+    doubt = aux_layer_doubt(find_aux_layers(asked(), {}, 80))
 
-    assert warning is not None
-    assert "guessed [2,40,77] (input convention)" in warning
-    assert warning.endswith(
+    assert doubt is not None
+    assert "guessed [2,40,77] (input convention)" in doubt.text
+    assert doubt.text.endswith(
         "speculation.draft.aux_layer_ids=[2,40,77] speculation.draft.aux_layer_convention=input"
     )
 
 
 def test_known_ids_are_not_warned_of() -> None:
-    assert aux_layer_warning(find_aux_layers(asked(), IN_SECTION, 32)) is None
+    assert aux_layer_doubt(find_aux_layers(asked(), IN_SECTION, 32)) is None
 
 
 def test_two_ids_against_a_fusion_layer_for_three_name_both_counts_and_widths() -> None:
-    [problem] = aux_layer_problems(layers(1, 17), 36, 2880, fc_inputs=8640)
+    [problem] = aux_layer_problems(layers(1, 17), 36, 2880, fc_inputs=8640, draft_path="draft")
 
     assert "3 aux layers, because the draft's fc.weight takes 8640 = 3 x 2880" in problem.expected
     assert "2 given by: config (2 x 2880 = 5760)" in problem.expected
 
 
 def test_a_width_that_is_no_multiple_means_another_target() -> None:
-    [problem] = aux_layer_problems(layers(1, 17, 20), 36, 2880, fc_inputs=12288)
+    [problem] = aux_layer_problems(layers(1, 17, 20), 36, 2880, fc_inputs=12288, draft_path="draft")
 
     assert "speculation.draft.path" == problem.key
-    assert "a multiple of the target's hidden size 2880" in problem.expected
+    assert "a multiple of 2880 inputs" in problem.expected
 
 
 def test_without_a_known_header_the_count_is_not_judged() -> None:
-    assert [] == aux_layer_problems(layers(1, 17), 36, 2880, fc_inputs=None)
+    assert [] == aux_layer_problems(layers(1, 17), 36, 2880, fc_inputs=None, draft_path="draft")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,9 @@ def test_without_a_known_header_the_count_is_not_judged() -> None:
 def test_ids_lie_within_the_target_and_increase(
     ids: tuple[int, ...], convention: AuxLayerConvention, accepted: bool
 ) -> None:
-    found = aux_layer_problems(layers(*ids, convention=convention), 32, 8, fc_inputs=24)
+    found = aux_layer_problems(
+        layers(*ids, convention=convention), 32, 8, fc_inputs=24, draft_path="draft"
+    )
 
     assert accepted == (not found)
     assert all(f"in the {convention} convention" in problem.expected for problem in found)
@@ -123,9 +125,9 @@ def test_the_advised_ids_are_accepted(
     num_layers: int, convention: AuxLayerConvention, ids: list[int]
 ) -> None:
     for problem in aux_layer_problems(
-        layers(*ids, convention=convention), num_layers, 8, fc_inputs=24
+        layers(*ids, convention=convention), num_layers, 8, fc_inputs=24, draft_path="draft"
     ):
         advised = problem.fix.rsplit("=", 1)[1].strip("[]").split(",")
         mended = layers(*map(int, advised), convention=convention)
 
-        assert [] == aux_layer_problems(mended, num_layers, 8, fc_inputs=24)
+        assert [] == aux_layer_problems(mended, num_layers, 8, fc_inputs=24, draft_path="draft")

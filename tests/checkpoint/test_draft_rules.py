@@ -224,3 +224,16 @@ def test_a_head_with_biases_has_them_as_its_config_says(
     assert [] == rules(make_run(), changed(draft, {"attention_bias": True}, biases), target_size)
     assert 1 == len(rules(make_run(), changed(draft, {}, biases), target_size))
     assert 1 == len(rules(make_run(), changed(draft, {"attention_bias": True}), target_size))
+
+
+def test_a_head_of_another_target_is_told_so_and_nothing_else(
+    make_run: MakeRun, draft: CheckpointFacts, target_size: Dimensions
+) -> None:
+    """Its layers and vocabulary would be counted in sizes that mean nothing here."""
+    narrow = draft.model_copy(
+        update={"config": {**draft.config, "target_hidden_size": 8, "vocab_size": 100}}
+    )
+    problems = rules(make_run(), narrow, target_size)
+
+    assert ["SPEC602", "SPEC602"] == [problem.rule for problem in problems]
+    assert {draft.path} == {problem.value for problem in problems}

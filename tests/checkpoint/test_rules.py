@@ -100,3 +100,18 @@ def test_no_value_of_any_config_field_gives_anything_but_config_error(
             check_checkpoints(run, changed(target, **{name: junk}), draft)
         with suppress(ConfigError):
             check_checkpoints(run, target, changed(draft, **{name: junk}))
+
+
+def test_a_problem_shows_the_path_that_was_typed(
+    make_run: MakeRun, target: CheckpointFacts, draft: CheckpointFacts
+) -> None:
+    """A hub id or bundled:NAME, not the folder that it was found in."""
+    run = make_run("model.path=some/target", "model.draft_path=some/draft")
+    lacking = {"has_tokenizer": False, "path": "/cache/target"}
+    foreign = {"config": {**draft.config, "target_hidden_size": 9}, "path": "/cache/draft"}
+    with pytest.raises(ConfigError) as refused:
+        check_checkpoints(run, target.model_copy(update=lacking), draft.model_copy(update=foreign))
+
+    assert [("model.path", "some/target"), ("speculation.draft.path", "some/draft")] == [
+        (problem.key, problem.value) for problem in refused.value.problems
+    ]

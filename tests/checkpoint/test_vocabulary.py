@@ -96,9 +96,11 @@ def test_t2d_has_one_mark_for_each_target_id(header: TensorHeader) -> None:
 
 
 def test_a_draft_vocabulary_beyond_the_targets_is_refused() -> None:
-    problems = vocabulary_problems(head(None, None), draft_vocab_size=101, vocab_size=100)
+    [problem] = vocabulary_problems(head(None, None), draft_vocab_size=101, vocab_size=100)
 
-    assert ["at most 100, the target's vocabulary"] == [p.expected for p in problems]
+    assert head(None, None).path == problem.value
+    assert "at most 100, the target's vocabulary" in problem.expected
+    assert "says 101" in problem.expected
 
 
 def test_of_a_head_without_files_nothing_is_judged() -> None:

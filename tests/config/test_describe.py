@@ -24,10 +24,13 @@ TREE: dict[str, Any] = {
         ("build.limit_seconds.load_target", "a number above 0"),
         ("engine.memory_fraction", "a number above 0 and below 1 or auto"),
         ("model.trust_remote_code", "true or false"),
-        ("model.name", "text that is not empty"),
+        ("model.name", "text that is not empty or auto"),
         ("server.api_key", "text that is not empty or null"),
         ("scheduler.kind", "one of overlap, sync"),
-        ("policy", "one of off, always, batch_threshold"),
+        (
+            "policy",
+            "one of off, always, batch_threshold, depth_schedule, acceptance, cost_model",
+        ),
         ("parallel", "a section with the keys tensor_parallel, num_nodes"),
     ],
 )
@@ -69,6 +72,41 @@ def test_a_wrong_value_is_mended_to_a_near_one(key: str, wrong: object, near: ob
     assert field is not None
     assert near == mended(field, wrong)
     assert type(near) is type(mended(field, wrong))
+
+
+SCHEDULE: dict[str, Any] = {"policy": {"kind": "depth_schedule"}}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ([], [{"up_to": 8, "num_steps": 1}]),
+        ("4:3", [{"up_to": 8, "num_steps": 1}]),
+        (
+            [{"up_to": 4, "num_steps": 17}, {"up_to": "8", "num_steps": 0}, 7],
+            [
+                {"up_to": 4, "num_steps": 16},
+                {"up_to": 8, "num_steps": 0},
+                {"up_to": 8, "num_steps": 1},
+            ],
+        ),
+    ],
+)
+def test_a_table_is_mended_line_by_line(wrong: object, near: object) -> None:
+    field = field_at(["policy", "schedule"], SCHEDULE)
+
+    assert field is not None
+    assert near == mended(field, wrong)
+
+
+def test_a_table_is_described_by_what_a_line_holds() -> None:
+    field = field_at(["policy", "schedule"], SCHEDULE)
+
+    assert field is not None
+    assert (
+        "a list of {up_to (an integer of at least 1), num_steps (an integer from 0 to 16)}"
+        == expectation(field)
+    )
 
 
 @pytest.mark.parametrize("no", ["off", "no", "False", "none", False, None, ""])

@@ -77,6 +77,56 @@ BROKEN: list[tuple[list[str], list[str]]] = [
     (["policy=batch_threshold"], ["policy"]),
     (["+experiment=topk1_v2", "model.draft_path=null"], ["speculation.draft.path"]),
     (["+experiment=topk1_v2", "policy.resume_at=9"], ["policy.resume_at"]),
+    (
+        ["+experiment=topk1_v2", "policy=depth_schedule", "speculation.num_steps=2"],
+        ["policy.schedule"],
+    ),
+    (
+        [
+            "+experiment=topk1_v2",
+            "policy=depth_schedule",
+            "policy.schedule=[{up_to:8,num_steps:9},{up_to:2,num_steps:1}]",
+            "policy.hysteresis=3",
+        ],
+        ["policy.schedule", "policy.hysteresis"],
+    ),
+    (
+        ["+experiment=topk1_v2", "policy=depth_schedule", "policy.schedule=[]"],
+        ["policy.schedule"],
+    ),
+    (
+        [
+            "+experiment=topk1_v2",
+            "policy=depth_schedule",
+            "policy.schedule=[{up_to:0,num_steps:'2'},{up_to:4,num_steps:1.0}]",
+            "policy.hysteresis=0",
+        ],
+        ["policy.schedule"],
+    ),
+    (
+        [
+            "+experiment=topk1_v2",
+            "policy=acceptance",
+            "policy.bounds.schedule=[{up_to:4,num_steps:0}]",
+        ],
+        ["policy.bounds.schedule"],
+    ),
+    (["+experiment=topk1_v2", "policy=acceptance", "policy.margin=0.9"], ["policy.margin"]),
+    (["+experiment=topk1_v2", "policy=acceptance", "policy.margin=-1"], ["policy.margin"]),
+    (
+        ["+experiment=topk1_v2", "policy=acceptance", "policy.bounds.disable_above=0"],
+        ["policy.bounds.disable_above"],
+    ),
+    (["+experiment=topk1_v2", "policy=cost_model"], ["policy.calibration"]),
+    (
+        [
+            "+experiment=topk1_v2",
+            "policy=cost_model",
+            "policy.calibration=/x.json",
+            "policy.max_inter_token_ms=0",
+        ],
+        ["policy.max_inter_token_ms"],
+    ),
     (["quantization.draft=int8"], ["quantization.draft"]),
     (
         ["+experiment=topk1_v2", "speculation.num_draft_tokens=3"],
@@ -142,11 +192,11 @@ def test_three_typos_are_three_lines() -> None:
 
     assert [
         "model.nam='a': expected model.name, for there is no model.nam. "
-        "Fix: set model.name=a in its place.",
+        "Fix: set model.name=a in its place. [SPEC201]",
         "policy.resume=3: expected policy.resume_at, for there is no policy.resume. "
-        "Fix: set policy.resume_at=3 in its place.",
+        "Fix: set policy.resume_at=3 in its place. [SPEC201]",
         "server.prot=1: expected server.port, for there is no server.prot. "
-        "Fix: set server.port=1 in its place.",
+        "Fix: set server.port=1 in its place. [SPEC201]",
     ] == str(refused.value).splitlines()
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 import specserve
-from specserve.config.paths import absolute_path, is_hub_id, resolve_path
+from specserve.config.paths import absolute_path, is_hub_id, name_of_path, resolve_path
 
 
 @pytest.mark.parametrize("path", ["bundled:demo/target", "meta-llama/Llama-3.1-8B", "/a/b"])
@@ -47,6 +47,20 @@ def test_a_path_is_no_hub_id(path: str) -> None:
 
 def test_bundled_checkpoints_lie_in_the_package() -> None:
     assert Path(specserve.__file__).parent / "demo/target" == resolve_path("bundled:demo/target")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("bundled:demo/target", "specserve-demo"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "Llama-3.1-8B-Instruct"),
+        ("/models/my tuned model", "my tuned model"),
+        ("/models/v1.2/", "v1.2"),
+        ("/", "/"),
+    ],
+)
+def test_a_model_is_named_after_the_last_part_of_its_path(path: str, name: str) -> None:
+    assert name == name_of_path(path)
 
 
 def test_other_paths_are_taken_as_they_stand() -> None:

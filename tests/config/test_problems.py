@@ -34,7 +34,7 @@ def test_an_experiment_without_its_header_is_named(tree: dict[str, Any]) -> None
         ("quantization", False, "quantization=none"),
         ("quantization", "off", "quantization=none"),
         ("policy", False, "policy=off"),
-        ("speculation", "eagle", "speculation=eagle3_topk1"),
+        ("speculation", "eagle", "speculation=eagle_topk1"),
     ],
 )
 def test_a_word_in_place_of_a_section_means_an_option(

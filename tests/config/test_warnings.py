@@ -9,6 +9,19 @@ from specserve.config.warnings import config_warnings
     ("overrides", "words"),
     [
         (["+experiment=topk1_v2", "policy.disable_above=16"], "never acts"),
+        (
+            ["+experiment=topk1_v2", "policy=acceptance", "policy.bounds.disable_above=16"],
+            "policy.bounds.disable_above=16 never acts",
+        ),
+        (
+            [
+                "+experiment=topk1_v2",
+                "policy=depth_schedule",
+                "policy.schedule=[{up_to:16,num_steps:3},{up_to:17,num_steps:1}]",
+            ],
+            "the line up_to=17 never acts",
+        ),
+        (["model.trust_remote_code=true"], "runs here"),
         (["speculation=eagle3_topk1"], "stays unused"),
         (["server.host=0.0.0.0"], "without server.api_key"),
         (["server.host=::"], "without server.api_key"),
@@ -17,9 +30,9 @@ from specserve.config.warnings import config_warnings
     ],
 )
 def test_what_is_probably_not_meant_is_said(overrides: list[str], words: str) -> None:
-    [warning] = config_warnings(parse_run(compose_tree(overrides)))
+    [doubt] = config_warnings(parse_run(compose_tree(overrides)))
 
-    assert words in warning
+    assert words in doubt.text
 
 
 @pytest.mark.parametrize(
@@ -27,6 +40,11 @@ def test_what_is_probably_not_meant_is_said(overrides: list[str], words: str) ->
     [
         [],
         ["+experiment=topk1_v2", "policy.disable_above=15"],
+        [
+            "+experiment=topk1_v2",
+            "policy=depth_schedule",
+            "policy.schedule=[{up_to:15,num_steps:3},{up_to:64,num_steps:1}]",
+        ],
         ["server.host=127.0.0.2"],
         ["server.host=::1"],
         ["server.host=localhost"],

@@ -78,7 +78,7 @@ def test_more_threads_than_cores_are_kept_and_warned_of(cpu: Facts, plan_of: Mak
     plan = plan_of(cpu, "engine.num_threads=9")
 
     assert 9 == plan.num_threads
-    assert any("engine.num_threads=9 on 8 cores" in warning for warning in plan.warnings)
+    assert any("engine.num_threads=9 on 8 cores" in warning.text for warning in plan.warnings)
 
 
 def test_sglang_needs_the_gpus_that_it_spreads_over(

@@ -6,8 +6,9 @@ import pytest
 
 from specserve.errors import Problem
 from specserve.facts import Facts
-from specserve.plan import MemoryPlan, Plan
+from specserve.plan import Plan
 from specserve.plan.fit import gib, itemized
+from specserve.plan.memory import Allocation
 
 MakePlan = Callable[..., Plan]
 MakeProblems = Callable[..., list[Problem]]
@@ -22,7 +23,7 @@ def with_memory(facts: Facts, num_bytes: int) -> Facts:
 
 
 @pytest.mark.parametrize("while_off", ["warm", "refill"])
-@pytest.mark.parametrize("memory", [18 * 2**30, 20 * 2**30, 22 * 2**30])
+@pytest.mark.parametrize("memory", [22 * 2**30, 24 * 2**30, 28 * 2**30])
 def test_every_advised_change_makes_the_plan_fit(
     h200: Facts,
     plan_of: MakePlan,
@@ -45,7 +46,7 @@ def test_every_advised_change_makes_the_plan_fit(
 def test_the_advised_number_of_requests_is_the_largest(
     h200: Facts, problems_of: MakeProblems, advice: Advice
 ) -> None:
-    facts = with_memory(h200, 22 * 2**30)
+    facts = with_memory(h200, 26 * 2**30)
     [problem] = problems_of(facts, "scheduler.max_running_requests=64")
     rows = int(advice(problem)[0][0].split("=")[1])
 
@@ -55,11 +56,11 @@ def test_the_advised_number_of_requests_is_the_largest(
 
 
 def test_the_problem_lists_every_part_of_the_plan(h200: Facts, problems_of: MakeProblems) -> None:
-    [problem] = problems_of(with_memory(h200, 20 * 2**30), "scheduler.max_running_requests=64")
+    [problem] = problems_of(with_memory(h200, 28 * 2**30), "scheduler.max_running_requests=64")
 
-    for part in ("target_weight_bytes", "draft_weight_bytes", "kv_bytes", "draft_kv_bytes"):
+    for part in ("target weights", "draft weights", "kv", "draft kv", "features"):
         assert f"{part} " in problem.expected
-    assert "18.00 GiB, the device's usable memory" in problem.expected
+    assert "NVIDIA H200 with 28.00 GiB, of which graphs, workspace and runtime" in problem.expected
 
 
 def test_weights_that_leave_no_room_advise_quantizing(
@@ -120,17 +121,11 @@ def test_sglang_is_told_to_spread_weights_that_leave_no_room(
 ) -> None:
     [problem] = problems_of(with_memory(h200, 10 * 2**30), "engine=sglang")
 
-    assert "set parallel.tensor_parallel=2, or take a device with more memory" == problem.fix
+    assert "run on 2 such GPUs, the fewest that hold it" in problem.fix
 
 
 def test_parts_that_are_empty_are_not_listed() -> None:
-    memory = MemoryPlan(
-        target_weight_bytes=3 * 2**30,
-        draft_weight_bytes=0,
-        kv_bytes=2**30,
-        draft_kv_bytes=0,
-        feature_bytes=0,
-    )
+    memory = Allocation(target_weights=3 * 2**30, draft_weights=0, kv=2**30, draft_kv=0, features=0)
 
-    assert "4.00 GiB (target_weight_bytes 3.00 GiB, kv_bytes 1.00 GiB)" == itemized(memory)
+    assert "4.00 GiB (target weights 3.00 GiB, kv 1.00 GiB)" == itemized(memory)
     assert "1,024.00 GiB" == gib(2**40)

@@ -49,6 +49,7 @@ def test_every_open_value_is_decided_with_its_reason(h200: Facts, plan_of: MakeP
     assert {
         "engine.device",
         "engine.num_threads",
+        "model.name",
         "model.dtype",
         "model.context_length",
         "speculation.num_draft_tokens",
@@ -213,3 +214,18 @@ def test_a_plan_fits_and_keeps_what_was_asked_or_there_is_none(
     assert slack > plan.speculation.num_steps + plan.speculation.num_draft_tokens
     assert plan == Plan.model_validate_json(plan.model_dump_json())
     assert plan == make_plan(config, facts)
+
+
+def test_a_bundled_draft_beside_another_target_is_named_first_if_the_pair_does_not_fit(
+    h200: Facts, plan_of: MakePlan, problems_of: Callable[..., list[Problem]]
+) -> None:
+    bundled_draft = ["model.path=/mine", "speculation.draft.path=bundled:demo/draft"]
+    unfit = "model.context_length=2049"
+
+    first, *_ = problems_of(h200, *bundled_draft, unfit)
+    own, *_ = problems_of(h200, unfit)
+
+    assert ("model.draft_path", "bundled:demo/draft") == (first.key, first.value)
+    assert "model.path=/mine" in first.expected
+    assert "model.context_length" == own.key
+    assert plan_of(h200, *bundled_draft).speculation is not None  # a copy of the target may fit

@@ -1,11 +1,15 @@
 from specserve.errors import Problem
 from specserve.plan.notes import Notes
 from specserve.plan.values import Adjustment
+from specserve.rule_ids import RuleId
 
 
 def test_what_is_noted_is_kept_in_order() -> None:
     notes = Notes()
-    problems = [Problem(key=key, value=1, expected="2", fix=f"set {key}=2") for key in ("b", "a")]
+    problems = [
+        Problem(rule=RuleId.WRONG_VALUE, key=key, value=1, expected="2", fix=f"set {key}=2")
+        for key in ("b", "a")
+    ]
 
     notes.adjust("z", "auto", 1, "first")
     notes.adjust("y", "auto", 2, "second")
@@ -17,4 +21,4 @@ def test_what_is_noted_is_kept_in_order() -> None:
         Adjustment(key="y", asked="auto", effective=2, reason="second"),
     ] == notes.adjustments
     assert problems == notes.problems
-    assert [] == notes.warnings
+    assert [] == notes.doubts

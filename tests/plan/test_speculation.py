@@ -57,6 +57,38 @@ def test_while_off_is_the_policys(h200: Facts, plan_of: MakePlan, while_off: str
     assert while_off == speculation(plan).while_off
 
 
+@pytest.mark.parametrize("policy", ["depth_schedule", "acceptance"])
+def test_while_off_is_any_switching_policys(h200: Facts, plan_of: MakePlan, policy: str) -> None:
+    plan = plan_of(h200, f"policy={policy}", "policy.while_off=warm")
+
+    assert "warm" == speculation(plan).while_off
+
+
+@pytest.mark.parametrize(
+    ("overrides", "depths"),
+    [
+        ([], (3,)),
+        (["policy=off"], (3,)),
+        (["policy=depth_schedule"], (1, 3)),
+        (["policy=depth_schedule", "speculation.num_steps=5"], (1, 3, 5)),
+        (["policy=acceptance"], (1, 2, 3)),
+        (["policy=acceptance", "policy.bounds.schedule=[{up_to:4,num_steps:1}]"], (1, 3)),
+        (["policy=depth_schedule", "cuda_graph=off"], (1, 2, 3)),
+    ],
+)
+def test_graphs_are_built_for_the_depths_that_the_policy_can_choose_and_the_deepest(
+    h200: Facts, plan_of: MakePlan, overrides: list[str], depths: tuple[int, ...]
+) -> None:
+    assert depths == speculation(plan_of(h200, *overrides)).depths
+
+
+@pytest.mark.parametrize("policy", ["off", "batch_threshold", "depth_schedule"])
+def test_without_graphs_every_depth_can_be_chosen(
+    cpu: Facts, plan_of: MakePlan, policy: str
+) -> None:
+    assert (1, 2, 3) == speculation(plan_of(cpu, f"policy={policy}")).depths
+
+
 @pytest.mark.parametrize("policy", ["off", "always"])
 def test_a_policy_that_never_switches_keeps_nothing_up(
     h200: Facts, plan_of: MakePlan, policy: str
@@ -70,7 +102,7 @@ def test_guessed_aux_layers_stand_in_the_plan_and_are_warned_of(
     plan = plan_of(h200)
 
     assert (2, 16, 29) == speculation(plan).draft.aux_layer_inputs
-    assert any("guessed [2,16,29] (input convention)" in warning for warning in plan.warnings)
+    assert any("guessed [2,16,29] (input convention)" in warning.text for warning in plan.warnings)
     [adjustment] = [a for a in plan.adjustments if a.key == "speculation.draft.aux_layer_ids"]
     assert ("auto", [2, 16, 29]) == (adjustment.asked, adjustment.effective)
 
@@ -86,18 +118,18 @@ def test_the_drafts_own_ids_follow_the_convention(
     plan = plan_of(facts, f"speculation.draft.aux_layer_convention={convention}")
 
     assert inputs == speculation(plan).draft.aux_layer_inputs
-    assert not any("guessed" in warning for warning in plan.warnings)
+    assert not any("guessed" in warning.text for warning in plan.warnings)
 
 
 def test_the_override_that_the_warning_names_pins_the_guess(h200: Facts, plan_of: MakePlan) -> None:
     guessed = plan_of(h200)
-    [warning] = [text for text in guessed.warnings if "guessed" in text]
+    [warning] = [w.text for w in guessed.warnings if "guessed" in w.text]
     overrides = warning.split("pin them with ")[1].split(" ")
 
     pinned = plan_of(h200, *overrides)
 
     assert guessed.speculation == pinned.speculation
-    assert not any("guessed" in text for text in pinned.warnings)
+    assert not any("guessed" in warning.text for warning in pinned.warnings)
 
 
 @pytest.mark.parametrize(

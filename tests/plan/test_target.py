@@ -39,6 +39,20 @@ def reasons(plan: Plan, key: str) -> list[str]:
     return [adjustment.reason for adjustment in plan.adjustments if adjustment.key == key]
 
 
+def test_a_model_without_a_name_is_called_after_its_path_and_a_name_stays(
+    h200: Facts, plan_of: MakePlan
+) -> None:
+    after_path = plan_of(h200)
+    elsewhere = plan_of(h200, "model.path=/models/mine/")
+    named = plan_of(h200, "model.path=/models/mine", "model.name=ours")
+
+    assert ["Llama-3.1-8B-Instruct", "mine", "ours"] == [
+        plan.target.name for plan in (after_path, elsewhere, named)
+    ]
+    assert ["from model.path=/models/mine"] == reasons(elsewhere, "model.name")
+    assert [] == reasons(named, "model.name")
+
+
 FLOAT32_ON_CPU = "on a CPU float16 is no faster than float32, and it overflows"
 
 
@@ -80,7 +94,7 @@ def test_the_rule_for_float16_on_a_cpu_is_stated(cpu: Facts, plan_of: MakePlan) 
 
     assert FLOAT32_ON_CPU in reasons(auto, "model.dtype")[0]
     assert "float16" == kept.target.dtype
-    assert any("model.dtype=float16 on a CPU" in warning for warning in kept.warnings)
+    assert any("model.dtype=float16 on a CPU" in warning.text for warning in kept.warnings)
 
 
 def test_a_type_that_both_are_stored_in_needs_no_adjustment_when_asked_for(
@@ -133,7 +147,7 @@ def test_stop_ids_come_from_both_files_each_once(
     plan = plan_of(changed(facts, {"eos_token_id": of_config}))
 
     assert ids == plan.target.eos_token_ids
-    assert (not ids) == any("names no eos_token_id" in warning for warning in plan.warnings)
+    assert (not ids) == any("names no eos_token_id" in warning.text for warning in plan.warnings)
 
 
 def test_quantizing_needs_torchao(
@@ -168,8 +182,36 @@ def test_int4_on_a_gpu_is_computed_in_bfloat16(
     assert plan_of(h200, "quantization=int8", "model.dtype=float32").target.dtype == "float32"
 
 
+@pytest.mark.parametrize("capability", ["7.5", "8.0"])
+def test_int4_needs_a_gpu_with_its_kernel(
+    h200: Facts, plan_of: MakePlan, problems_of: MakeProblems, capability: str
+) -> None:
+    gpu = h200.machine.gpus[0].model_copy(update={"compute_capability": capability})
+    machine = h200.machine.model_copy(update={"gpus": (gpu,)})
+    facts = h200.model_copy(update={"machine": machine})
+
+    if capability == "8.0":
+        assert "int4" == plan_of(facts, "quantization=int4").target.quantization
+        return
+    [of_target] = problems_of(facts, "quantization=int4")
+    [of_draft] = problems_of(facts, "quantization.draft=int4")
+    assert ("quantization.kind", "set quantization=int8") == (of_target.key, of_target.fix)
+    assert ("quantization.draft", "set quantization.draft=int8") == (of_draft.key, of_draft.fix)
+    assert "compute capability is 7.5" in of_target.expected
+
+
+def test_int4_on_a_gpu_that_is_not_there_is_told_as_that(
+    cpu: Facts, problems_of: MakeProblems
+) -> None:
+    found = problems_of(cpu, "quantization=int4", "engine.device=cuda")
+
+    assert ["engine.device"] == [problem.key for problem in found]
+
+
+# A fix must divide what the refused group divides: 64 divides 3072, but not every multiple of 96.
 @pytest.mark.parametrize(
-    ("group_size", "on_cpu", "on_gpu"), [(256, 128, 256), (96, 64, 64), (128, 128, 128)]
+    ("group_size", "on_cpu", "on_gpu"),
+    [(256, 128, 256), (96, 32, 32), (192, 64, 64), (128, 128, 128)],
 )
 def test_int4_has_groups_that_the_device_has_a_kernel_for(
     h200: Facts,

@@ -1,7 +1,7 @@
 from specserve.policy.fixed import Always, Off
 from specserve.policy.observation import Observation
 
-CROWD = Observation(running_decodes=10_000, drafted=10, accepted=0, elapsed_seconds=1e6)
+CROWD = Observation(running_decodes=10_000, last_round=None, elapsed_seconds=1e6)
 
 
 def test_off_never_drafts() -> None:

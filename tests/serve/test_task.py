@@ -22,7 +22,7 @@ COMMAND_LINE = ("-m", "specserve")
 PATIENCE = 60.0
 
 # First prompt tokens that the scripted worker knows.
-DIES, SLOW, ENDLESS = 100, 200, 300
+DIES, SLOW, ENDLESS, HANGS = 100, 200, 300, 310
 
 Start = Callable[..., "Served"]
 
@@ -111,7 +111,7 @@ def start(tiny_pair: tuple[str, ...], tmp_path: Path) -> Iterator[Start]:
 
 
 def _body(prompt: list[int], **others: bool) -> dict[str, Any]:
-    model = "specserve-demo"
+    model = "target"  # the folder of the tiny pair
     return {"model": model, "prompt": prompt, "max_tokens": 4, "temperature": 0, **others}
 
 
@@ -136,6 +136,7 @@ def test_a_run_serves_finishes_at_sigterm_what_runs_and_leaves_its_record(start:
     served = start()
     url = served.url()
 
+    assert ["target"] == [m["id"] for m in httpx.get(f"{url}/v1/models").json()["data"]]
     assert 200 == httpx.get(f"{url}/ready").status_code
     assert 200 == httpx.get(f"{url}/health").status_code
     assert 4 == _complete(url, [1, 2, 3]).json()["usage"]["completion_tokens"]
@@ -158,6 +159,38 @@ def test_a_run_serves_finishes_at_sigterm_what_runs_and_leaves_its_record(start:
     assert 14 == len(read_ledger(served.folder / "ledger.jsonl"))
     phases = [line for line in served.lines if line["event"] in ("phase.start", "phase.done")]
     assert 14 == len(phases)
+
+
+@pytest.mark.parametrize("program", [None, COMMAND_LINE], ids=["scripted", "torch"])
+def test_an_idle_server_ends_within_a_second_of_sigterm(
+    start: Start, program: tuple[str, ...] | None
+) -> None:
+    served = start("none", "engine.num_threads=1", program=program)
+    httpx.get(f"{served.url()}/ready")
+    told = time.monotonic()
+
+    served.process.terminate()
+
+    assert 0 == served.process.wait(PATIENCE)
+    assert time.monotonic() - told < 1.0
+    assert 0 == served.end()
+
+
+def test_a_hung_step_ends_the_run_with_exit_code_4_and_is_named(start: Start) -> None:
+    served = start("none", "scheduler.step_limit_seconds=0.5")
+    url = served.url()
+    asked = time.monotonic()
+
+    answer = _complete(url, [HANGS])
+
+    assert 500 <= answer.status_code < 600
+    assert "the worker hangs: its step has run for" in answer.text
+    assert 4 == served.end()
+    assert time.monotonic() - asked < 0.5 + 4.0
+    kinds = [event.kind for event in read_events(served.folder / "events.jsonl")]
+    assert ["worker.hung", "worker.died"] == [kind for kind in kinds if kind.startswith("worker.")]
+    assert any("requests in flight: cmpl-" in line.get("text", "") for line in served.lines)
+    assert any("in _compute" in line.get("text", "") for line in served.lines)
 
 
 def test_an_interrupt_ends_at_once_with_130(start: Start) -> None:

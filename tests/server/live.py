@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from openai import OpenAI
 from starlette.types import ASGIApp
 
-from specserve.config.policy import AlwaysPolicy
+from specserve.config.policy import AlwaysPolicy, PolicyConfig
 from specserve.config.server import ServerConfig
+from specserve.engine import EngineStats, PolicyState
 from specserve.facts import Facts, Machine
 from specserve.plan import (
     DraftPlan,
@@ -25,6 +26,7 @@ from specserve.plan import (
     TargetPlan,
 )
 from specserve.server.app import create_app
+from specserve.server.history import RunHistory
 from specserve.server.run import run_server
 from specserve.server.state import ServerState, Serving
 from specserve.server.tokenizer import Tokenizer
@@ -94,9 +96,15 @@ def make_plan() -> Plan:
         num_threads=1,
         target=target,
         speculation=SpeculationPlan(
-            num_steps=3, topk=1, num_draft_tokens=4, while_off="warm", draft=draft
+            num_steps=3,
+            depths=(1, 2, 3),
+            topk=1,
+            num_draft_tokens=4,
+            while_off="warm",
+            draft=draft,
         ),
         policy=AlwaysPolicy(kind="always"),
+        calibration=None,
         scheduler=SchedulerPlan(
             kind="sync",
             device_thread=False,
@@ -111,13 +119,7 @@ def make_plan() -> Plan:
         tensor_parallel=1,
         num_nodes=1,
         self_test_tokens=16,
-        memory=MemoryPlan(
-            target_weight_bytes=0,
-            draft_weight_bytes=0,
-            kv_bytes=0,
-            draft_kv_bytes=0,
-            feature_bytes=0,
-        ),
+        memory=MemoryPlan.counted({}),
         adjustments=(),
         warnings=(),
     )
@@ -130,6 +132,18 @@ def make_tokenizer() -> Tokenizer:
 def make_engine(script: Script = LETTERS, **options: Any) -> ScriptedEngine:  # noqa: ANN401
     tokenizer = make_tokenizer()
     return ScriptedEngine(script, decode=tokenizer.decode, eos_token_ids=(EOS_ID,), **options)
+
+
+class SlowEngine(ScriptedEngine):
+    """Between any two of its answers, others get their turn."""
+
+    async def stats(self) -> EngineStats:
+        await asyncio.sleep(0.001)
+        return await super().stats()
+
+    async def set_policy(self, policy: PolicyConfig) -> PolicyState:
+        await asyncio.sleep(0.001)
+        return await super().set_policy(policy)
 
 
 @dataclass(frozen=True)
@@ -159,6 +173,7 @@ class LiveServer:
     port: int
     loop: asyncio.AbstractEventLoop
     events: list[tuple[str, dict[str, Any]]]
+    history: RunHistory
 
     @property
     def base_url(self) -> str:
@@ -204,12 +219,19 @@ def live_server(
     """Serve until the block ends, then see the server stop by itself."""
     state = ServerState(phase="load_target")
     events: list[tuple[str, dict[str, Any]]] = []
+    history = RunHistory()
+
+    def record_event(kind: str, fields: dict[str, Any]) -> None:
+        events.append((kind, fields))
+        history.note_event(kind, fields)
+
     app = create_app(
         state,
         plan=make_plan(),
         facts=FACTS,
         config=config or server_config(),
-        record_event=lambda kind, fields: events.append((kind, fields)),
+        record_event=record_event,
+        history=history,
         probe_seconds=probe_seconds,
         watch_seconds=watch_seconds,
     )
@@ -217,14 +239,20 @@ def live_server(
         state.ready(serving_of(engine, tokenizer))
     listener = socket.create_server(("127.0.0.1", 0))
     with _running(app, listener) as loop:
-        yield LiveServer(engine, state, listener.getsockname()[1], loop, events)
+        yield LiveServer(engine, state, listener.getsockname()[1], loop, events, history)
 
 
 @contextmanager
 def _running(app: ASGIApp, listener: socket.socket) -> Iterator[asyncio.AbstractEventLoop]:
+    """The loop belongs to its thread from beginning to end: the test's own thread may have one."""
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
-    serving = run_server(app, listener, stop=stop, grace_seconds=1)
-    thread = threading.Thread(target=loop.run_until_complete, args=(serving,), daemon=True)
+
+    def serve() -> None:
+        loop.run_until_complete(run_server(app, listener, stop=stop, grace_seconds=1))
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     try:
         yield loop
@@ -233,8 +261,6 @@ def _running(app: ASGIApp, listener: socket.socket) -> Iterator[asyncio.Abstract
         thread.join(10)
         if thread.is_alive():
             raise TimeoutError("the server did not stop")
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
 
 
 def serving_of(engine: ScriptedEngine, tokenizer: Tokenizer | None = None) -> Serving:

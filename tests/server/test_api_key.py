@@ -6,7 +6,16 @@ from openai import AuthenticationError
 from tests.server.live import MODEL, LiveServer, live_server, make_engine, server_config
 
 KEY = "sécret"
-CLOSED = ["/v1/models", "/metrics", "/server_info", "/v1/policy", "/v1/completions", "/nowhere"]
+CLOSED = [
+    "/v1/models",
+    "/metrics",
+    "/server_info",
+    "/v1/policy",
+    "/v1/completions",
+    "/dashboard/data",
+    "/dashboard/form",
+    "/nowhere",
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +38,15 @@ def test_everything_else_demands_the_key(live: LiveServer, path: str, given: str
 
 def test_the_probes_are_open(live: LiveServer) -> None:
     assert [200, 200] == [live.get(path).status for path in ("/health", "/ready")]
+
+
+def test_a_change_of_the_policy_demands_it_too(live: LiveServer) -> None:
+    answers = [
+        live.send("PUT", "/v1/policy", {"pin": "off"}, **headers)
+        for headers in ({}, {"authorization": f"Bearer {KEY}".encode().decode("latin-1")})
+    ]
+
+    assert [401, 200] == [answer.status for answer in answers]
 
 
 def test_the_official_client_bears_the_key() -> None:

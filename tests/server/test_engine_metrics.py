@@ -2,11 +2,18 @@ import asyncio
 from dataclasses import fields, replace
 from typing import Any
 
+import pytest
 from prometheus_client.metrics_core import Metric
 
 from specserve.config.policy import OffPolicy
 from specserve.engine import EngineStats
-from specserve.server.engine_metrics import engine_metrics, lifecycle_metrics
+from specserve.server.engine_metrics import (
+    control_metrics,
+    engine_metrics,
+    lifecycle_metrics,
+    rule,
+)
+from specserve.server.policy_change import PinnedTo
 from tests.server.live import make_engine
 
 
@@ -47,6 +54,39 @@ def test_exactly_one_mode_is_on_and_its_reason_is_told() -> None:
     assert 1 == found["specserve_modeplain"]
     assert 0 == found["specserve_modespeculative"]
     assert any(name.startswith("specserve_policy_infooffplain") for name in found)
+
+
+def test_the_wasted_share_stands_beside_its_counters() -> None:
+    found = values([*engine_metrics(stats(drafted=30, accepted=12))])
+
+    assert (18, 0.6) == (
+        found["specserve_wasted_draft_total"],
+        found["specserve_wasted_draft_rate"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ("N running decodes are more than disable_above=N", "12 running decodes are more than "
+         "disable_above=8"),
+        ("acceptance N is below N: num_steps=N", "acceptance 0.31 is below 4e-1: num_steps=2"),
+        ("times of an H200 file", "times of an H200 file"),
+    ],
+)  # fmt: skip
+def test_the_label_of_a_reason_is_the_same_whatever_its_numbers(wanted: str, reason: str) -> None:
+    """A label with the number of running decodes would be a new series every round."""
+    assert wanted == rule(reason)
+
+
+@pytest.mark.parametrize("pinned", ["on", "off", None])
+def test_a_pin_is_told(pinned: PinnedTo | None) -> None:
+    found = values([*control_metrics(pinned)])
+
+    assert {
+        "specserve_pinnedon": pinned == "on",
+        "specserve_pinnedoff": pinned == "off",
+    } == found
 
 
 def test_every_number_of_the_engine_is_exported() -> None:

@@ -95,3 +95,13 @@ def test_a_worker_that_dies_unnoticed_fails_the_server() -> None:
             time.sleep(0.01)
 
         assert "killed by signal 9" in live.post("/v1/completions", {}).error["message"]
+
+
+def test_every_look_is_a_sample_of_the_history() -> None:
+    with live_server(make_engine(), watch_seconds=0.02) as live:
+        live.openai().completions.create(model=MODEL, prompt="x", max_tokens=30)
+        time.sleep(0.1)
+        samples = live.call(lambda: live.history.samples(0))
+
+    assert (30, 0) == (samples[-1].emitted, samples[-1].running)
+    assert len(samples) >= 3

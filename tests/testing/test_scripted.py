@@ -5,9 +5,15 @@ from typing import Any
 
 import pytest
 
-from specserve.config.policy import BatchThresholdPolicy, OffPolicy
+from specserve.config.policy import (
+    BatchThresholdPolicy,
+    DepthSchedulePolicy,
+    DepthStep,
+    OffPolicy,
+)
 from specserve.engine import (
     Engine,
+    EngineStats,
     GenerationChunk,
     GenerationRequest,
     Mode,
@@ -245,3 +251,25 @@ def test_a_threshold_counts_running_decodes() -> None:
         assert stats.policy.switches > 0
 
     run(main)
+
+
+def test_a_shallower_round_takes_its_part_of_the_run() -> None:
+    """A run is what the deepest round would emit; a depth of 1 emits two of its tokens at most."""
+    shallow = DepthSchedulePolicy(
+        kind="depth_schedule",
+        schedule=[DepthStep(up_to=8, num_steps=1)],
+        hysteresis=0,
+        min_dwell_rounds=0,
+        while_off="warm",
+    )
+
+    async def main() -> tuple[list[int], EngineStats]:
+        engine = make_engine(play_back([5, 6, 7, 8], [9]), policy=shallow)
+        chunks = [len(chunk.token_ids) async for chunk in engine.generate(REQUEST)]
+        return chunks, await engine.stats()
+
+    chunks, stats = asyncio.run(main())
+
+    assert [2, 2, 1, 0] == chunks
+    assert (3, 2, 3) == (stats.drafted, stats.accepted, stats.verify_rounds)
+    assert (2, 0, 0) == stats.accepted_by_position

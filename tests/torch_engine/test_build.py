@@ -31,7 +31,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def _plain(plan: Plan) -> Plan:
-    memory = plan.memory.model_copy(update={"draft_kv_bytes": 0})
+    memory = plan.memory.replaced("draft_kv", 0)
     return plan.model_copy(update={"speculation": None, "memory": memory})
 
 
@@ -68,7 +68,7 @@ def test_without_a_draft_its_phase_is_skipped_with_the_reason(plan: Plan) -> Non
 
 
 def test_caches_larger_than_planned_fail_and_undo_the_weights(plan: Plan) -> None:
-    memory = plan.memory.model_copy(update={"kv_bytes": plan.memory.kv_bytes - 1})
+    memory = plan.memory.replaced("kv", plan.memory.kv_bytes - 1)
     records: list[PhaseRecord] = []
 
     with pytest.raises(PhaseError, match=r"kv_cache failed: .*larger than planned"):

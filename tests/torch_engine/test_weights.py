@@ -12,7 +12,7 @@ from torch import Tensor
 from specserve.errors import EngineError
 from specserve.testing.checkpoints import DtypeName, write_draft, write_target
 from specserve.testing.plans import draft_plan, target_plan
-from specserve.torch_engine.attention import Step
+from specserve.torch_engine.attention import PackedStep, Step
 from specserve.torch_engine.cache import KVCache
 from specserve.torch_engine.draft import Draft
 from specserve.torch_engine.target import Target, TargetOutput
@@ -245,7 +245,7 @@ def test_a_sliding_window_smaller_than_the_context_is_refused(tmp_path: Path) ->
 class WithoutCapture(Target):
     """A target that was told its aux layers and hands nothing out."""
 
-    def forward(self, tokens: Tensor, step: Step, cache: KVCache) -> TargetOutput:
+    def forward(self, tokens: Tensor, step: Step | PackedStep, cache: KVCache) -> TargetOutput:
         return super().forward(tokens, step, cache)._replace(features=None)
 
 

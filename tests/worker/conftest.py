@@ -59,6 +59,7 @@ def make_plan(checkpoints: tuple[Path, Path]) -> MakePlan:
             target=_target(checkpoints[0]),
             speculation=_speculation(checkpoints[1]) if speculation else None,
             policy=policy or OffPolicy(kind="off"),
+            calibration=None,
             scheduler=SchedulerPlan(
                 kind="sync",
                 device_thread=False,
@@ -73,12 +74,11 @@ def make_plan(checkpoints: tuple[Path, Path]) -> MakePlan:
             tensor_parallel=1,
             num_nodes=1,
             self_test_tokens=8,
-            memory=MemoryPlan(
-                target_weight_bytes=1,
-                draft_weight_bytes=1,
-                kv_bytes=NUM_LAYERS * layer_bytes if kv_bytes is None else kv_bytes,
-                draft_kv_bytes=layer_bytes if speculation else 0,
-                feature_bytes=1,
+            memory=MemoryPlan.counted(
+                {
+                    "kv": NUM_LAYERS * layer_bytes if kv_bytes is None else kv_bytes,
+                    "draft_kv": layer_bytes if speculation else 0,
+                }
             ),
             adjustments=(),
             warnings=(),
@@ -132,6 +132,7 @@ def _target(folder: Path) -> TargetPlan:
 def _speculation(folder: Path) -> SpeculationPlan:
     return SpeculationPlan(
         num_steps=3,
+        depths=(1, 2, 3),
         topk=1,
         num_draft_tokens=4,
         while_off="skip",

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import faulthandler
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from specserve.engine import (
     TokenLogprob,
 )
 from specserve.errors import PhaseError, Problem
+from specserve.rule_ids import RuleId
 from specserve.torch_engine.inbox import Inbox, StepClock, open_inbox
 from specserve.worker import messages
 from specserve.worker.phases import WORKER_PHASES, Phase, PhaseRunner
@@ -89,7 +91,13 @@ class ScriptedWorker:
 
     def _set_policy(self, call: int, policy: PolicyConfig) -> None:
         if policy.kind == "batch_threshold":
-            problem = Problem(key="policy", value=policy.kind, expected="a draft", fix="policy=off")
+            problem = Problem(
+                rule=RuleId.POLICY_NOT_BUILT_FOR,
+                key="policy",
+                value=policy.kind,
+                expected="a draft",
+                fix="policy=off",
+            )
             self._channel.send(messages.PolicyRefused(call=call, problems=(problem,)))
             return
         depth = 0 if policy.kind == "off" else NUM_STEPS
@@ -109,9 +117,9 @@ class ScriptedWorker:
             case 100:  # ends this process in the middle of the request
                 self._send_chunk(request, (101,), last=False)
                 os.kill(os.getpid(), signal.SIGKILL)
-            case 200:  # takes long
+            case 200 | 310 as token:  # takes long; never ends
                 with self._clock.step():
-                    time.sleep(2.0)
+                    _compute(2.0 if token == 200 else 600.0)
             case 300:  # never comes to its end
                 self._send_chunk(request, (301,), last=False)
                 return
@@ -132,9 +140,9 @@ class ScriptedWorker:
         if self._lie == "dies in the self test":
             os.kill(os.getpid(), signal.SIGKILL)
         self._count(request.max_tokens, speculative=speculative)
-        token = request.prompt_token_ids[-1]
+        last = request.prompt_token_ids[-1]
         step = 2 if self._lie == "other output when it speculates" and speculative else 1
-        tokens = tuple(token + step * i for i in range(1, request.max_tokens + 1))
+        tokens = tuple(last + step * i for i in range(1, request.max_tokens + 1))
         self._send_chunk(request, tokens[:1], last=False)
         self._send_chunk(request, tokens[1:], last=True)
 
@@ -184,6 +192,11 @@ class ScriptedWorker:
         self._channel.send(messages.Chunks(chunks=(chunk,)))
 
 
+def _compute(seconds: float) -> None:
+    """Named in the stack of a worker that hangs."""
+    time.sleep(seconds)
+
+
 def _build(lie: str, runner: PhaseRunner) -> None:
     """Reports every phase as done, all but the one that the lie leaves out."""
     for phase in WORKER_PHASES:
@@ -193,6 +206,7 @@ def _build(lie: str, runner: PhaseRunner) -> None:
 
 
 def main(lie: str, descriptor: int, make_runner: Callable[..., PhaseRunner] = PhaseRunner) -> int:
+    faulthandler.enable()  # as the real worker does
     channel = WorkerChannel(socket.socket(fileno=descriptor))
     clock = StepClock()
     inbox = open_inbox(channel, clock)

@@ -46,7 +46,13 @@ def _build(
         command = (*FAULTY, kind, fault, phase.value)
         try:
             await build_worker(
-                plan, ledger, events.append, limits=limits, command=command, observe=observe
+                plan,
+                ledger,
+                events.append,
+                limits=limits,
+                step_limit_seconds=60.0,
+                command=command,
+                observe=observe,
             )
         finally:
             ledger.close()

@@ -32,6 +32,7 @@ async def _build(
             ledger,
             events.append,
             limits=limits,
+            step_limit_seconds=60.0,
             command=(*SCRIPTED, lie),
             observe=seen.append,
         )
@@ -163,7 +164,14 @@ def test_a_worker_that_cannot_even_start_names_the_first_phase(
     async def build() -> None:
         ledger, events = Ledger(tmp_path / "ledger.jsonl"), EventLog(tmp_path / "events.jsonl")
         try:
-            await build_worker(plan, ledger, events.append, limits=limits, command=command)
+            await build_worker(
+                plan,
+                ledger,
+                events.append,
+                limits=limits,
+                step_limit_seconds=60.0,
+                command=command,
+            )
         finally:
             ledger.close()
             events.close()
@@ -198,7 +206,14 @@ def test_a_ledger_that_cannot_be_written_ends_the_build(plan: Plan, limits: Phas
 
     with pytest.raises(PhaseError, match="attributes failed: the ledger is lost"):
         asyncio.run(
-            build_worker(plan, ledger, events.append, limits=limits, command=(*SCRIPTED, "none"))
+            build_worker(
+                plan,
+                ledger,
+                events.append,
+                limits=limits,
+                step_limit_seconds=60.0,
+                command=(*SCRIPTED, "none"),
+            )
         )
 
     assert [] == psutil.Process().children(recursive=True)

@@ -24,7 +24,7 @@ from specserve.worker.remote import RemoteEngine
 SCRIPTED = (sys.executable, str(Path(__file__).parent / "scripted_worker.py"))
 
 # First prompt tokens that the scripted worker knows.
-DIES, SLOW, ENDLESS, REFUSED, BREAKS = 100, 200, 300, 400, 500
+DIES, SLOW, ENDLESS, REFUSED, BREAKS, HANGS = 100, 200, 300, 400, 500, 310
 
 Use = Callable[[RemoteEngine], Awaitable[None]]
 WithEngine = Callable[..., None]
@@ -52,11 +52,17 @@ async def _all(engine: RemoteEngine, request: GenerationRequest) -> list[Generat
 def with_engine(tmp_path: Path, plan: Plan, limits: PhaseLimits) -> WithEngine:
     """Run a coroutine function on a fresh engine, close it, and see that nothing is left."""
 
-    def run(use: Use, lie: str = "none") -> None:
+    def run(use: Use, lie: str = "none", step_limit_seconds: float = 60.0) -> None:
         async def main() -> None:
             ledger, events = Ledger(tmp_path / "ledger.jsonl"), EventLog(tmp_path / "events.jsonl")
-            command = (*SCRIPTED, lie)
-            worker = await build_worker(plan, ledger, events.append, limits=limits, command=command)
+            worker = await build_worker(
+                plan,
+                ledger,
+                events.append,
+                limits=limits,
+                step_limit_seconds=step_limit_seconds,
+                command=(*SCRIPTED, lie),
+            )
             try:
                 await asyncio.wait_for(use(worker.engine), 30)
             finally:
@@ -226,6 +232,56 @@ def test_a_loop_that_breaks_says_why_and_leaves_an_event(
     assert ("worker.fatal", "here") == (event.kind, event.fields["traceback"])
 
 
+def test_a_step_that_outlasts_its_limit_ends_the_worker_and_names_what_waited(
+    with_engine: WithEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    limit = 0.5
+
+    async def use(engine: RemoteEngine) -> None:
+        began = time.monotonic()
+        with pytest.raises(EngineError, match="the worker hangs: its step has run for") as caught:
+            await _all(engine, _request(HANGS, "stuck"))
+        assert limit <= time.monotonic() - began < limit + 2.0
+        assert "(scheduler.step_limit_seconds=0.5); requests in flight: stuck" in str(caught.value)
+        assert str(caught.value) == await engine.wait_failed()
+
+    with_engine(use, step_limit_seconds=limit)
+
+    (event,) = read_events(tmp_path / "events.jsonl")
+    assert ("worker.hung", ["stuck"]) == (event.kind, event.fields["request_ids"])
+    assert "in _compute" in capfd.readouterr().err
+
+
+def test_a_worker_that_is_stopped_counts_as_hung(with_engine: WithEngine) -> None:
+    async def use(engine: RemoteEngine) -> None:
+        (child,) = psutil.Process().children()
+        os.kill(child.pid, signal.SIGSTOP)
+
+        reason = await asyncio.wait_for(engine.wait_failed(), 10)
+
+        assert "it has not answered for more than 0.3 s" in reason
+
+    with_engine(use, step_limit_seconds=0.3)
+
+
+def test_a_slow_step_is_none_that_hangs(with_engine: WithEngine) -> None:
+    async def use(engine: RemoteEngine) -> None:
+        assert "length" == (await _all(engine, _request(SLOW)))[-1].finish_reason
+
+    with_engine(use, step_limit_seconds=5.0)
+
+
+def test_an_idle_worker_is_closed_without_its_interpreters_end(with_engine: WithEngine) -> None:
+    """A real one takes a second to take torch down; "never ends" takes ten minutes."""
+
+    async def use(engine: RemoteEngine) -> None:
+        began = time.monotonic()
+        await engine.close()
+        assert time.monotonic() - began < 0.5
+
+    with_engine(use, "never ends")
+
+
 def test_closing_ends_open_iterators_and_is_safe_to_repeat(with_engine: WithEngine) -> None:
     async def use(engine: RemoteEngine) -> None:
         endless = asyncio.create_task(_all(engine, _request(ENDLESS)))
@@ -258,8 +314,14 @@ def test_an_event_that_cannot_be_kept_stops_the_worker(
 
     async def main() -> None:
         ledger, events = Ledger(tmp_path / "ledger.jsonl"), EventLog(Path("/dev/full"))
-        command = (*SCRIPTED, "none")
-        worker = await build_worker(plan, ledger, events.append, limits=limits, command=command)
+        worker = await build_worker(
+            plan,
+            ledger,
+            events.append,
+            limits=limits,
+            step_limit_seconds=60.0,
+            command=(*SCRIPTED, "none"),
+        )
         with pytest.raises(EngineError, match="the worker was stopped: JournalError"):
             await _all(worker.engine, _request(BREAKS))
         await worker.engine.close()

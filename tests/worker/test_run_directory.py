@@ -120,6 +120,22 @@ def test_without_a_name_each_run_gets_its_own(
     assert tmp_path / "runs" == first.parent == second.parent
 
 
+def test_where_no_run_can_be_written_the_advice_is_not_the_default_again(
+    create: Create, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs").write_text("a file is in the way")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ConfigError) as by_default:
+        create(None)
+    with pytest.raises(ConfigError) as asked:
+        create(tmp_path / "runs" / "mine")
+
+    assert "or start where this user may write" in by_default.value.problems[0].fix
+    assert "or leave it out for a new one under runs/" in asked.value.problems[0].fix
+    assert "(Not a directory)" in asked.value.problems[0].expected
+
+
 def test_names_sort_by_time() -> None:
     earlier = unique_name(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     later = unique_name(datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC))

@@ -46,7 +46,9 @@ def worker(
 ) -> Iterator[Worker]:
     ledger, events = Ledger(folder / "ledger.jsonl"), EventLog(folder / "events.jsonl")
     plan = make_plan(policy=THRESHOLD)
-    built = runner.run(build_worker(plan, ledger, events.append, limits=make_limits(60.0)))
+    built = runner.run(
+        build_worker(plan, ledger, events.append, limits=make_limits(60.0), step_limit_seconds=60.0)
+    )
     yield built
     runner.run(built.engine.close())
     ledger.close()
@@ -106,6 +108,8 @@ def test_a_batch_gives_each_request_what_it_gets_alone_and_switches_are_events(
     assert "plain" in [fields["mode"] for fields in switches]
     numbers = [fields["switches"] for fields in switches]
     assert sorted(set(numbers)) == numbers
+    assert numbers[-1] == sum(1 + fields["left_out"] for fields in switches)
+    assert all(fields["from_num_steps"] != fields["to_num_steps"] for fields in switches)
 
 
 @pytest.mark.parametrize("leave", ["aclose", "abort"])

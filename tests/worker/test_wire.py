@@ -17,6 +17,7 @@ from specserve.engine import (
 )
 from specserve.errors import EngineError, Problem
 from specserve.plan import Plan
+from specserve.rule_ids import RuleId
 from specserve.worker import messages
 from specserve.worker.messages import Command, Report
 from specserve.worker.phases import Phase, PhaseRecord
@@ -112,7 +113,16 @@ REPORTS: tuple[Report, ...] = (
     messages.StatsRead(call=1, stats_json=messages.STATS.dump_json(STATS)),
     messages.PolicySet(call=1, state_json=messages.POLICY_STATE.dump_json(STATE)),
     messages.PolicyRefused(
-        call=1, problems=(Problem(key="policy", value="always", expected="a draft", fix="x"),)
+        call=1,
+        problems=(
+            Problem(
+                rule=RuleId.POLICY_NOT_BUILT_FOR,
+                key="policy",
+                value="always",
+                expected="a draft",
+                fix="x",
+            ),
+        ),
     ),
     messages.Pong(call=1, step_seconds=None),
     messages.Happened(kind="policy.switch", fields={"mode": "plain"}),

@@ -1,0 +1,1 @@
+"""Measured round times and acceptance: what a depth costs and what it yields."""

@@ -1,0 +1,151 @@
+"""Kind 7: the machine, its memory, and what is installed on it."""
+
+from specserve.rule_ids import RuleId
+from specserve.rulebook.rule import Rule
+
+RULES = (
+    Rule(
+        id=RuleId.TOO_FEW_GPUS,
+        title="The machine has fewer GPUs than the run needs",
+        what="parallel asks for more GPUs on this machine than are visible to this process.",
+        why="A rank without a GPU leaves all others waiting.",
+        fix="Run it on such a machine, check it with --facts FILE from there, or lower "
+        "parallel.tensor_parallel.",
+        example="specserve check engine=sglang parallel.tensor_parallel=64",
+    ),
+    Rule(
+        id=RuleId.NO_USABLE_GPU,
+        title="engine.device=cuda without a usable GPU",
+        what="No GPU is visible, or the installed torch is built without CUDA.",
+        why="auto would take the CPU; cuda was asked for.",
+        fix="Set engine.device=cpu, or make a GPU visible.",
+        example="engine.device=cuda on a machine without a GPU",
+    ),
+    Rule(
+        id=RuleId.GRAPHS_ON_A_CPU,
+        title="CUDA graphs on a CPU",
+        what="cuda_graph.batch_sizes lists sizes, and the run is planned for a CPU.",
+        why="Nothing would be captured.",
+        fix="Set cuda_graph.batch_sizes=auto.",
+        example="specserve check engine.device=cpu cuda_graph.batch_sizes=[1,2]",
+    ),
+    Rule(
+        id=RuleId.NO_TORCHAO,
+        title="torchao is not installed",
+        what="int8 and int4 are quantized by torchao while loading.",
+        why="It is an optional dependency.",
+        fix="Install specserve[quantization], or choose quantization=none.",
+        example="quantization=int8 without torchao",
+    ),
+    Rule(
+        id=RuleId.INT4_DTYPE,
+        title="int4 on a GPU is computed in bfloat16",
+        what="The 4-bit kernel takes no other activation type.",
+        why="It would fail in the first forward pass.",
+        fix="Set model.dtype=bfloat16.",
+        example="quantization=int4 model.dtype=float16 on a GPU",
+    ),
+    Rule(
+        id=RuleId.INT4_GPU_TOO_OLD,
+        title="The GPU has no 4-bit kernel",
+        what="The kernel needs compute capability 8.0, and this GPU has less.",
+        why="It would fail in the first forward pass.",
+        fix="Choose quantization=int8, or a newer GPU.",
+        example="quantization=int4 on a GPU of compute capability 7.5",
+    ),
+    Rule(
+        id=RuleId.INT4_WITHOUT_KERNEL,
+        title="No 4-bit kernel for this group size",
+        what="The kernels of a device exist for some group sizes only.",
+        why="It would fail in the first forward pass.",
+        fix="Set the group size that the message names.",
+        example="quantization=int4 quantization.group_size=256 on a CPU",
+    ),
+    Rule(
+        id=RuleId.WEIGHTS_DO_NOT_FIT,
+        title="The weights do not fit",
+        what="Target and draft leave no room on a device.",
+        why="Loading would end in the middle, out of memory.",
+        fix="Quantize, spread over more GPUs, or take a device with more memory.",
+        example="a model of 70 billion parameters in bfloat16 on one GPU of 80 GB",
+    ),
+    Rule(
+        id=RuleId.REQUESTS_DO_NOT_FIT,
+        title="So many requests of this length do not fit",
+        what="engine=torch reserves a row for each admitted request; all rows beside the weights "
+        "exceed the usable memory.",
+        why="The draft counts too: left out, start-up ends out of memory after the target is "
+        "loaded.",
+        fix="Lower scheduler.max_running_requests or model.context_length as the message says.",
+        example="max_running_requests=4096 on a laptop",
+    ),
+    Rule(
+        id=RuleId.CONTEXT_DOES_NOT_FIT,
+        title="One request of this length does not fit",
+        what="The keys and values of a single request exceed what is left beside the weights.",
+        why="No request of full length could be served.",
+        fix="Set model.context_length as the message says.",
+        example="a context of 128k beside weights that fill the GPU",
+    ),
+    Rule(
+        id=RuleId.KV_POOL_DOES_NOT_FIT,
+        title="The KV pool does not fit",
+        what="scheduler.max_kv_tokens asks for more than is left beside the weights.",
+        why="The pool is allocated at start-up, and would fail there.",
+        fix="Set max_kv_tokens as the message says, or auto.",
+        example="max_kv_tokens=10000000 for an 8B model on one GPU",
+    ),
+    Rule(
+        id=RuleId.PORT_TAKEN,
+        title="The port cannot be bound",
+        what="Another process listens there, or this user may not bind it.",
+        why="It is tried before anything is built, so that no minute is lost.",
+        fix="Stop what uses it, or set server.port=0 for a free one.",
+        example="a second server on port 8000",
+    ),
+    Rule(
+        id=RuleId.WRONG_HOST,
+        title="The host is no address of this machine",
+        what="server.host cannot be resolved, or belongs to another machine.",
+        why="Nothing can listen there.",
+        fix="Set server.host=127.0.0.1, or 0.0.0.0 for every interface.",
+        example="server.host=203.0.113.1",
+    ),
+    Rule(
+        id=RuleId.ENGINE_NOT_STARTED,
+        title="This version does not start the engine",
+        what="The engine can be checked and planned, not started.",
+        why="It is said before anything is loaded.",
+        fix="Choose engine=torch, or use `specserve check`.",
+        example="serving with an engine that is not built in",
+    ),
+    Rule(
+        id=RuleId.THREADS_ABOVE_CORES,
+        title="More threads than cores",
+        severity="warning",
+        what="engine.num_threads exceeds the cores of the machine.",
+        why="Threads of one step wait for each other: every step gets slower.",
+        fix="Set engine.num_threads=auto.",
+        example="specserve check engine.num_threads=4096",
+    ),
+    Rule(
+        id=RuleId.FLOAT16_ON_A_CPU,
+        title="float16 on a CPU",
+        severity="warning",
+        what="model.dtype=float16 was asked for, and the run is planned for a CPU.",
+        why="It is no faster than float32 there, and it overflows.",
+        fix="Set model.dtype=float32 or auto.",
+        example="specserve check engine.device=cpu model.dtype=float16",
+    ),
+    Rule(
+        id=RuleId.GRAPHS_UNCOVERED,
+        title="Some batches run without a CUDA graph",
+        severity="danger",
+        what="The largest captured size is below the batches that a mode can have. Plain decoding "
+        "needs the admission limit, speculation the largest batch in which the policy speculates.",
+        why="Steps off the ladder are slow without any error: the load that matters runs worst.",
+        fix="Raise cuda_graph.batch_sizes (auto covers all), or lower "
+        "scheduler.max_running_requests.",
+        example="cuda_graph.batch_sizes=[1,2,4,8] with max_running_requests=16 on a GPU",
+    ),
+)

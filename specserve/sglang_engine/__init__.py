@@ -1,0 +1,1 @@
+"""SGLang as it is installed, steered from outside."""

@@ -1,0 +1,1 @@
+"""A part of torchvision that SGLang and transformers import; see the package."""
