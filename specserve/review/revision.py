@@ -1,11 +1,13 @@
 """One side of a review: a commit or the working tree, ready to compose from."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from specserve.config.compose import compose_tree
+from specserve.config.leaves import leaves
+from specserve.config.problems import SECRETS
 from specserve.config.quote import override
 from specserve.config.unread_environment import unread_environment
 from specserve.errors import ConfigError, Doubt
@@ -14,6 +16,7 @@ from specserve.review.git import Entry
 from specserve.review.machine import PlanningMachine
 from specserve.review.side import Side, look_at
 from specserve.review.snapshot import AtCommit, InWorkingTree, Snapshot, Source, take_snapshot
+from specserve.rule_ids import RuleId
 
 _LARGEST_FILE = 4 << 20
 
@@ -37,7 +40,8 @@ class Revision:
             tree = self._compose([*words, *overrides])
         except ConfigError as error:
             return Side(problems=tuple(map(self.snapshot.relabelled, error.problems)))
-        return self._relabelled(look_at(tree, machine, self._file))
+        side = look_at(tree, machine, self._file)
+        return self._relabelled(replace(side, doubts=(*side.doubts, *_written_secrets(tree))))
 
     def _compose(self, words: Sequence[str]) -> dict[str, Any]:
         with unread_environment():
@@ -88,6 +92,18 @@ def _revision(source: Source, label: str, folders: ConfigFolders, copy: Path) ->
         snapshot=snapshot,
         roots=roots_in(folders, snapshot.root),
     )
+
+
+def _written_secrets(tree: Mapping[str, Any]) -> Iterator[Doubt]:
+    """What the environment would supply is `$NAME` here."""
+    for key, value in leaves(tree):
+        if key in SECRETS and isinstance(value, str) and not value.startswith("$"):
+            yield Doubt(
+                rule=RuleId.SECRET_IN_A_FILE,
+                key=key,
+                text=f"{key} is written in a file of the repository: whoever may read it has the "
+                f"secret. Write {key}: ${{oc.env:NAME}} there, and take another one",
+            )
 
 
 def _is_readable(entry: Entry, path: PurePosixPath) -> bool:

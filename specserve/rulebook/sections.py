@@ -128,4 +128,14 @@ RULES = (
         "files.",
         example="specserve check model.trust_remote_code=true",
     ),
+    Rule(
+        id=RuleId.SECRET_IN_A_FILE,
+        title="A secret is written in a file of the repository",
+        severity="danger",
+        what="`specserve review` finds server.api_key as plain text in a configuration that git "
+        "holds.",
+        why="Whoever may read the repository, or ever could, has the key.",
+        fix="Write server.api_key=${oc.env:NAME} there, and give the server another key.",
+        example="an experiment with `server: {api_key: hunter2}`",
+    ),
 )

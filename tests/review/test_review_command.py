@@ -83,8 +83,9 @@ def test_a_mended_experiment_is_said_to_be(repository: UserRepository, review: R
         ("policy: {disable_above: 16, resume_at: 2}\n", "SPEC450"),
         ("server: {host: 0.0.0.0}\n", "SPEC351"),
         ("model: {trust_remote_code: true}\n", "SPEC353"),
+        ("server: {api_key: hunter2}\n", "SPEC354"),
     ],
-    ids=["threshold above the admission limit", "all interfaces", "remote code"],
+    ids=["threshold above the admission limit", "all interfaces", "remote code", "secret"],
 )
 def test_a_danger_is_marked(
     addition: str, rule: str, repository: UserRepository, review: Review
@@ -302,6 +303,14 @@ def test_the_environment_is_not_read(
     text = review()
     assert "hunter2" not in text
     assert '`"$GITHUB_TOKEN"`' in text
+
+
+def test_a_secret_of_the_environment_is_none_in_a_file(
+    repository: UserRepository, review: Review
+) -> None:
+    repository.write("few.yaml", experiment(4) + "server: {api_key: '${oc.env:NAME}'}\n")
+
+    assert "SPEC354" not in review()
 
 
 def test_a_secret_is_not_shown(repository: UserRepository, review: Review) -> None:

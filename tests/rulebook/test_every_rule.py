@@ -15,10 +15,12 @@ from specserve.config.policy import AlwaysPolicy
 from specserve.config.server import ServerConfig
 from specserve.errors import ConfigError, Doubt, Problem
 from specserve.plan import make_plan
+from specserve.replay.plot import plot_problems
 from specserve.replay.read import read_trace
 from specserve.rule_ids import RuleId
 from specserve.rulebook import RULEBOOK
 from specserve.serve.listener import bind
+from specserve.serve.prepare import prepare
 from specserve.server.policy_change import parse_change
 from specserve.torch_engine.built import Built, refuse_unbuilt
 from specserve.worker.run_directory import create_run_directory
@@ -143,12 +145,13 @@ CASES: dict[RuleId, Callable[[Path], Told]] = {
     RuleId.PORT_TAKEN: _port_taken,
     RuleId.WRONG_HOST: lambda _: _problems(lambda: bind(_server(host="203.0.113.1"))),
     RuleId.BAD_TRACE: _trace_without_a_column,
+    RuleId.NO_PLOT: lambda folder: plot_problems(folder / "load.svg"),
+    RuleId.ENGINE_NOT_STARTED: lambda _: _problems(
+        lambda: prepare(load_run(["engine=sglang"]).config, overrides=[], run_directory=None)
+    ),
 }
-# Raised where neither a run nor a file would do; each has a test of its own, named here.
-RAISED_BY: dict[RuleId, str] = {
-    RuleId.NO_PLOT: "tests/replay/test_plot.py",
-    RuleId.ENGINE_NOT_STARTED: "tests/serve/test_prepare.py",
-}
+# Raised by what takes more than a file or a call: the test that does it.
+RAISED_BY: dict[RuleId, str] = {RuleId.SECRET_IN_A_FILE: "tests/review/test_review_command.py"}
 SHOWN = {rule.id for rule in RULEBOOK.values() if rule.example.startswith("specserve ")}
 DOUBTS = {rule.id for rule in RULEBOOK.values() if rule.severity != "error"}
 
@@ -159,7 +162,10 @@ def test_every_rule_is_raised_by_a_case() -> None:
 
 
 @pytest.mark.parametrize("rule", CASES, ids=str)
-def test_a_file_or_a_call_raises_its_rule(rule: RuleId, tmp_path: Path) -> None:
+def test_a_file_or_a_call_raises_its_rule(
+    rule: RuleId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # as where it is not installed
     assert rule in {one.rule for one in CASES[rule](tmp_path)}
 
 
