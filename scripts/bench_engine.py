@@ -12,22 +12,19 @@ import json
 import os
 import platform
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
+from arm_process import ArmProcess, Result, serve_runs
 from engine_arms import held_out_prompts, make_arm, planned_threads
 from transformers import AutoModelForCausalLM
 
 from specserve.config.paths import resolve_path
 
-Result = dict[str, Any]
 Prompts = Sequence[tuple[int, ...]]
 TRANSFORMERS = "transformers"
 # Sync where host work is to be told apart: forward passes and host work then take turns.
@@ -52,39 +49,10 @@ class Figure:
     reached: bool
 
 
-class ArmProcess:
-    """One arm in a process of its own; it runs once for each `run`."""
-
-    def __init__(self, name: str, options: argparse.Namespace) -> None:
-        command = [sys.executable, __file__, "--arm", name]
-        sizes = ["--tokens", str(options.tokens), "--prompts", str(options.prompts)]
-        self._process = subprocess.Popen(
-            [*command, *sizes], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def run(self) -> Result:
-        """What the arm has measured. Raises RuntimeError if its process has died."""
-        if self._process.stdin is None or self._process.stdout is None:
-            raise RuntimeError("the arm has no pipes")
-        self._process.stdin.write("run\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"an arm ended with status {self._process.wait()}")
-        result: Result = json.loads(line)
-        return result
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
-
-
 def serve_arm(name: str, prompts: Prompts, num_tokens: int) -> None:
-    """An arm's own process: for each line of stdin one run, told on stdout as JSON."""
+    """An arm's own process."""
     run = transformers_arm() if name == TRANSFORMERS else engine_arm(*ARMS[name])
-    for _ in sys.stdin:
-        print(json.dumps(run(prompts, num_tokens)), flush=True)
+    serve_runs(lambda: run(prompts, num_tokens))
 
 
 def engine_arm(overrides: Sequence[str], concurrency: int) -> Callable[[Prompts, int], Result]:
@@ -140,7 +108,8 @@ def measure(options: argparse.Namespace) -> dict[str, list[Result]]:
     names = [TRANSFORMERS, *ARMS]
     results: dict[str, list[Result]] = {name: [] for name in names}
     with ExitStack() as stack:
-        arms = {name: ArmProcess(name, options) for name in names}
+        sizes = ["--tokens", str(options.tokens), "--prompts", str(options.prompts)]
+        arms = {name: ArmProcess([__file__, "--arm", name, *sizes]) for name in names}
         for arm in arms.values():
             stack.callback(arm.close)
         for arm in arms.values():

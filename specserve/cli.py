@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
-from typing import NoReturn
 
 from specserve import __version__
 from specserve.completion import commands_for, for_hydra
 from specserve.errors import ConfigError, Problem, SpecserveError
+from specserve.flags import FlagParser, add_config_dir
 from specserve.rule_ids import RuleId
 
 COMMANDS = ("export",)
@@ -234,32 +234,14 @@ def _refuse_what_is_not_there(args: argparse.Namespace, command: str | None) -> 
         raise ConfigError(problems)
 
 
-class _Parser(argparse.ArgumentParser):
-    """A wrong flag is a wrong configuration, told like any other."""
-
-    def error(self, message: str) -> NoReturn:
-        fix = "see `specserve --help`"
-        raise ConfigError(
-            [
-                Problem(
-                    rule=RuleId.WRONG_FLAG,
-                    key="command line",
-                    value=message,
-                    expected="flags of specserve",
-                    fix=fix,
-                )
-            ]
-        )
-
-
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = _Parser(prog="specserve", add_help=False, allow_abbrev=False)
+    parser = FlagParser("specserve")
     parser.add_argument("words", nargs="*")
     parser.add_argument("--facts", type=Path)
     parser.add_argument("--to")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--drop", action="append", default=[])
-    parser.add_argument("--config-dir", "-cd", type=Path, action="append", default=[])
+    add_config_dir(parser)
     parser.add_argument("--version", action="store_true")
     parser.add_argument("--multirun", "-m", action="store_true")
     parser.add_argument("--resolve", action="store_true")

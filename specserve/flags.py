@@ -1,6 +1,7 @@
 """Flags of a command: read by argparse, refused as any other wrong configuration."""
 
 import argparse
+from pathlib import Path
 from typing import NoReturn
 
 from specserve.errors import ConfigError, Problem
@@ -34,3 +35,16 @@ class FlagParser(argparse.ArgumentParser):
             rule=RuleId.WRONG_FLAG, key="command line", value=message, expected=expected, fix=fix
         )
         raise ConfigError([problem])
+
+
+def add_config_dir(flags: argparse._ActionsContainer) -> None:
+    """The user's own configs, as every command takes them."""
+    flags.add_argument(
+        "--config-dir",
+        "-cd",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="your own configs",
+    )

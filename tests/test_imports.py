@@ -83,6 +83,7 @@ ALLOWED: dict[str, set[str]] = {
         "explain",
         "explain_policy",
         "export",
+        "flags",
         "log",
         "replay",
         "review",

@@ -16,7 +16,7 @@ from specserve.check.survey import Finding, Survey, survey
 from specserve.check.text import survey_text
 from specserve.config.compose import CONFIG_NAME
 from specserve.errors import ConfigError, Doubt, Problem
-from specserve.flags import FlagParser
+from specserve.flags import FlagParser, add_config_dir
 
 _USAGE = """
   specserve check [FLAGS] [OVERRIDES]          one run
@@ -134,14 +134,6 @@ def _parser() -> FlagParser:
     flags.add_argument(
         "--explain", nargs="?", const="", metavar="ID", help="what the rule ID is about"
     )
-    flags.add_argument(
-        "--config-dir",
-        "-cd",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="your own configs",
-    )
+    add_config_dir(flags)
     flags.add_argument("--help", "-h", action="store_true", help="this text")
     return parser

@@ -10,9 +10,17 @@ from specserve.config.run import RunConfig
 from specserve.config.warnings import config_warnings
 from specserve.errors import ConfigError, Doubt, Problem
 from specserve.facts import Facts, gather_facts, load_facts
-from specserve.plan import Adjustment, Plan, machine_problems, make_plan, missing_checkpoints
+from specserve.plan import (
+    Adjustment,
+    Plan,
+    machine_problems,
+    make_plan,
+    memory_table,
+    missing_checkpoints,
+)
 from specserve.rulebook import RULEBOOK
-from specserve.sglang_engine.settle import settle
+from specserve.sglang_engine.arguments import ServerArguments
+from specserve.sglang_engine.settle import Settled, settle
 
 _NEEDS_CHECKPOINTS = (
     "architecture, tensors, vocabularies, auxiliary layers and context length of the checkpoints, "
@@ -24,7 +32,8 @@ _NEEDS_CHECKPOINTS = (
 class Report:
     """What a check found. `plan` is None if a checkpoint is `missing` on this machine.
 
-    `adjustments` and `warnings` have those of the engine beside the plan's own.
+    `adjustments` and `warnings` have those of the engine beside the plan's own; `arguments` are
+    SGLang's, None for engine=torch.
     """
 
     config: RunConfig
@@ -33,6 +42,7 @@ class Report:
     missing: tuple[Problem, ...]
     adjustments: tuple[Adjustment, ...]
     warnings: tuple[Doubt, ...]
+    arguments: ServerArguments | None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -58,7 +68,8 @@ def report_on(config: RunConfig, facts: Facts) -> Report:
         if problems:
             raise ConfigError(problems)
     plan = None if missing else make_plan(config, facts)
-    kept = plan if plan is None else _as_carried_out(plan, facts)
+    settled = None if plan is None else _as_carried_out(plan, facts)
+    kept = settled.plan if settled else plan
     return Report(
         config=config,
         facts=facts,
@@ -66,12 +77,16 @@ def report_on(config: RunConfig, facts: Facts) -> Report:
         missing=missing,
         adjustments=kept.adjustments if kept else (),
         warnings=(*config_warnings(config), *(kept.warnings if kept else ())),
+        arguments=settled.arguments if settled else None,
     )
 
 
-def _as_carried_out(plan: Plan, facts: Facts) -> Plan:
-    """With what the engine decides by itself. Raises ConfigError with what it would not keep."""
-    return plan if plan.sglang is None else settle(plan, facts.versions.get("sglang")).plan
+def _as_carried_out(plan: Plan, facts: Facts) -> Settled | None:
+    """With what SGLang decides by itself; None without it.
+
+    Raises ConfigError with what it would not keep.
+    """
+    return None if plan.sglang is None else settle(plan, facts.versions.get("sglang"))
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -87,7 +102,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield "  checked       composition, values, rules across sections, machine"
     else:
         yield "  checked       composition, values, rules across sections, machine, checkpoints"
-        yield f"  memory        {_memory(report.plan)}"
+        yield from (f"  {line}" for line in memory_table(report.plan))
     for problem in report.missing:
         yield f"  not here      {problem.key}={problem.value}: to have it, {problem.fix}"
     if report.missing:
@@ -96,6 +111,9 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"  {RULEBOOK[doubt.rule].severity:13} {doubt}"
     for change in report.adjustments:
         yield f"  {change.key}: {change.asked} -> {change.effective} ({change.reason})"
+    if report.arguments is not None:
+        yield f"  arguments of SGLang {report.arguments.release}, and the keys that they come from"
+        yield from (f"    {line}" for line in str(report.arguments).splitlines())
 
 
 def _served_name(report: Report) -> str:
@@ -110,14 +128,3 @@ def _machine(facts: Facts) -> str:
     names = [gpu.name for gpu in machine.gpus]
     gpus = f"{len(names)} GPUs ({', '.join(sorted(set(names)))})" if names else "no GPU"
     return f"{machine.cpu_count} CPUs, {machine.memory_bytes / 2**30:.1f} GiB, {gpus}"
-
-
-def _memory(plan: Plan) -> str:
-    parts = {
-        "target": plan.memory.target_weight_bytes,
-        "draft": plan.memory.draft_weight_bytes,
-        "KV": plan.memory.kv_bytes,
-        "draft KV": plan.memory.draft_kv_bytes,
-        "features": plan.memory.feature_bytes,
-    }
-    return ", ".join(f"{name} {size / 2**20:,.1f} MiB" for name, size in parts.items() if size)

@@ -2,30 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from specserve.check.catalogue import Catalogue, Option, find_catalogue
+from specserve.check.machine import PlanningMachine
 from specserve.check.options import check_options
 from specserve.check.place import Place, place_of
 from specserve.check.run import Report, report_on
-from specserve.checkpoint.header import CheckpointFacts
 from specserve.config.load import load_run
 from specserve.config.quote import override
 from specserve.config.run import RunConfig
 from specserve.config.warnings import config_warnings
 from specserve.errors import ConfigError, Doubt, Problem
-from specserve.facts import (
-    MEASURED_HERE,
-    Facts,
-    FindCheckpoint,
-    find_checkpoint,
-    find_checkpoints,
-    installed_versions,
-    load_facts,
-    measure_machine,
-)
 from specserve.plan.execution import gpus_per_node
 from specserve.rule_ids import RuleId
 
@@ -82,7 +71,7 @@ def survey(
     configuration. Raises ConfigError for folders or facts that are not there.
     """
     catalogue = find_catalogue(config_dirs)
-    machine = _Machine(None if facts_file is None else load_facts(facts_file))
+    machine = PlanningMachine(facts_file)
     experiments = [o for o in catalogue.options if o.is_experiment]
     others = [o for o in catalogue.options if not o.is_experiment]
     return Survey(
@@ -98,53 +87,12 @@ def survey(
     )
 
 
-class _Machine:
-    """The machine to plan for, measured once; checkpoints are read once each."""
-
-    def __init__(self, recorded: Facts | None) -> None:
-        self.is_here = recorded is None
-        self._recorded = recorded
-        self._source = recorded.source if recorded else MEASURED_HERE
-        self._machine = recorded.machine if recorded else measure_machine()
-        self._versions = recorded.versions if recorded else installed_versions()
-        self._find: FindCheckpoint = cache(self._find_checkpoint)
-
-    @property
-    def num_gpus(self) -> int:
-        """GPUs that are visible."""
-        return len(self._machine.gpus)
-
-    def facts_of(self, config: RunConfig) -> Facts:
-        """Raises ConfigError with what is wrong with the checkpoints."""
-        target, draft = find_checkpoints(config, self._find)
-        return Facts(
-            source=self._source,
-            machine=self._machine,
-            versions=self._versions,
-            target=target,
-            draft=draft,
-        )
-
-    def _find_checkpoint(self, key: str, path: str) -> CheckpointFacts | None:
-        """What was recorded of the checkpoint of that name, else what lies here."""
-        recorded = self._recorded
-        for checkpoint in (recorded.target, recorded.draft) if recorded else ():
-            if checkpoint is not None and _is_called(path, checkpoint.path):
-                return checkpoint
-        return find_checkpoint(key, path)
-
-
-def _is_called(path: str, recorded: str) -> bool:
-    """Whether a configuration's `path` names what was recorded, be it a download of the hub."""
-    return path == recorded or f"models--{path.replace('/', '--')}" in recorded.split("/")
-
-
 def _check_experiment(
     option: Option,
     overrides: Sequence[str],
     config_dirs: Sequence[Path],
     catalogue: Catalogue,
-    machine: _Machine,
+    machine: PlanningMachine,
 ) -> Outcome:
     words = override(f"+{option.group}", option.name)
     try:
@@ -203,7 +151,9 @@ def _findings(
     return tuple(Finding(one, place_of(one.key, option, catalogue)) for one in told)
 
 
-def _why_elsewhere(problems: Sequence[Problem], config: RunConfig, machine: _Machine) -> str | None:
+def _why_elsewhere(
+    problems: Sequence[Problem], config: RunConfig, machine: PlanningMachine
+) -> str | None:
     """Why the run is for another machine than this one; None if something else is wrong too."""
     if not machine.is_here or not all(p.rule.startswith(_OF_THIS_MACHINE) for p in problems):
         return None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from specserve.explain.explanation import explain_run
 from specserve.explain.text import document, report
-from specserve.flags import FlagParser
+from specserve.flags import FlagParser, add_config_dir
 
 _USAGE = """
   specserve explain [KEY …] [FLAGS] [OVERRIDES]"""
@@ -58,14 +58,6 @@ def _parser() -> FlagParser:
         "--facts", type=Path, metavar="FILE", help="facts.json of a run on another machine"
     )
     flags.add_argument("--json", action="store_true", help="as JSON")
-    flags.add_argument(
-        "--config-dir",
-        "-cd",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="your own configs",
-    )
+    add_config_dir(flags)
     flags.add_argument("--help", "-h", action="store_true", help="this text")
     return parser

@@ -8,7 +8,7 @@ from pathlib import Path
 from specserve.errors import ConfigError, Problem
 from specserve.explain_policy.explanation import explain
 from specserve.explain_policy.text import document, report
-from specserve.flags import FlagParser
+from specserve.flags import FlagParser, add_config_dir
 from specserve.rule_ids import RuleId
 
 _USAGE = """
@@ -79,15 +79,7 @@ def _parser() -> FlagParser:
         "--facts", type=Path, metavar="FILE", help="facts.json of a run on another machine"
     )
     flags.add_argument("--json", action="store_true", help="as JSON")
-    flags.add_argument(
-        "--config-dir",
-        "-cd",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="your own configs",
-    )
+    add_config_dir(flags)
     flags.add_argument("--help", "-h", action="store_true", help="this text")
     return parser
 

@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from specserve.check.machine import PlanningMachine
 from specserve.errors import ConfigError, Problem
-from specserve.flags import FlagParser
+from specserve.flags import FlagParser, add_config_dir
 from specserve.review.difference import Difference, compare
 from specserve.review.document import document
-from specserve.review.machine import PlanningMachine
 from specserve.review.measured import Measured, read_measured
 from specserve.review.runs import last_measured
 from specserve.review.sections import sections
@@ -122,14 +122,6 @@ def _parser() -> FlagParser:
         "--runs", type=Path, default=Path("runs"), metavar="DIR", help="measured runs (runs)"
     )
     flags.add_argument("--json", action="store_true", help="as JSON")
-    flags.add_argument(
-        "--config-dir",
-        "-cd",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="your own configs",
-    )
+    add_config_dir(flags)
     flags.add_argument("--help", "-h", action="store_true", help="this text")
     return parser

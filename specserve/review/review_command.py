@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from specserve.check.machine import PlanningMachine
 from specserve.errors import ConfigError, Problem
-from specserve.flags import FlagParser
+from specserve.flags import FlagParser, add_config_dir
 from specserve.review.comment import comment
 from specserve.review.folders import ConfigFolders, absent_folder, find_folders
 from specserve.review.git import Repository, find_repository
-from specserve.review.machine import PlanningMachine
 from specserve.review.revision import Revision, at_commit, in_working_tree
 from specserve.review.verdict import Review, review
 from specserve.rule_ids import RuleId
@@ -131,15 +131,7 @@ def _parser() -> FlagParser:
     sides = parser.add_argument_group("the sides")
     sides.add_argument("--base", metavar="REV", help="branch, tag or commit to compare with")
     sides.add_argument("--head", metavar="REV", help="what is compared (the working tree)")
-    sides.add_argument(
-        "--config-dir",
-        "-cd",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="your own configs",
-    )
+    add_config_dir(sides)
     flags = parser.add_argument_group("flags")
     flags.add_argument(
         "--facts", type=Path, metavar="FILE", help="facts.json of a run on the machine to plan for"

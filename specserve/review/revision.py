@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from specserve.check.machine import PlanningMachine
 from specserve.config.compose import compose_tree
 from specserve.config.leaves import leaves
 from specserve.config.problems import SECRETS
@@ -13,7 +14,6 @@ from specserve.config.unread_environment import unread_environment
 from specserve.errors import ConfigError, Doubt
 from specserve.review.folders import ConfigFolders, Roots, roots_in
 from specserve.review.git import Entry
-from specserve.review.machine import PlanningMachine
 from specserve.review.side import Side, look_at
 from specserve.review.snapshot import AtCommit, InWorkingTree, Snapshot, Source, take_snapshot
 from specserve.rule_ids import RuleId

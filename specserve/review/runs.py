@@ -7,11 +7,11 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from specserve.check.machine import PlanningMachine
 from specserve.config.run import RunConfig
 from specserve.config.validate import parse_run
 from specserve.errors import ConfigError, Problem
 from specserve.plan import Plan
-from specserve.review.machine import PlanningMachine
 from specserve.review.measured import RESULTS, Measured, read_measured
 from specserve.review.side import Side, look_at, planned_before
 from specserve.rule_ids import RuleId

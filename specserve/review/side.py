@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specserve.check import report_on
+from specserve.check.machine import PlanningMachine
 from specserve.config.policy import CostModelPolicy
 from specserve.config.run import RunConfig
 from specserve.config.validate import parse_run
@@ -13,7 +14,6 @@ from specserve.errors import ConfigError, Doubt, Problem
 from specserve.explain.engine_arguments import EngineArgument, engine_view
 from specserve.plan import Plan
 from specserve.review.depths import LoadDepths, depths_by_load
-from specserve.review.machine import PlanningMachine
 
 _OF_THE_MACHINE = "SPEC7"  # the kind of rules that another machine may satisfy
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from specserve.check.machine import PlanningMachine
 from specserve.config.compose import compose_tree
 from specserve.config.quote import override
 from specserve.errors import ConfigError, Problem
 from specserve.review.folders import find_folders
 from specserve.review.git import find_repository
-from specserve.review.machine import PlanningMachine
 from specserve.review.review_command import known_commit
 from specserve.review.revision import at_commit
 from specserve.review.runs import CONFIG, read_run_config, side_of_run

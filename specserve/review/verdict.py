@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from specserve.check.machine import PlanningMachine
 from specserve.review.difference import Difference, compare
-from specserve.review.machine import PlanningMachine
 from specserve.review.measured import Measured
 from specserve.review.revision import Revision
 from specserve.review.runs import last_measured

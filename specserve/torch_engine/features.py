@@ -40,14 +40,15 @@ class FeatureStore:
         slots = self._slots(first_row, positions)
         self._values.index_copy_(0, slots, features.flatten(0, 1).to(self._values.dtype))
 
-    def move_row(self, source: int, destination: int) -> None:
-        """Copy a row's ring over another's."""
+    def move_row(self, source: int, destination: int, num_tokens: int) -> None:
+        """Copy the ring of a row of at most `num_tokens` positions over another's."""
         rings = self._values.view(-1, self.ring_tokens, self._values.shape[-1])
-        rings[destination] = rings[source]
+        # Positions wrap at the ring's end only, so a short row fills no more than its beginning.
+        rings[destination, :num_tokens] = rings[source, :num_tokens]
 
-    def exchange_rows(self, one: int, other: int) -> None:
-        """Let two rows' rings change places."""
-        rings = self._values.view(-1, self.ring_tokens, self._values.shape[-1])
+    def exchange_rows(self, one: int, other: int, num_tokens: int) -> None:
+        """Let the rings of two rows of at most `num_tokens` positions change places."""
+        rings = self._values.view(-1, self.ring_tokens, self._values.shape[-1])[:, :num_tokens]
         rings[[one, other]] = rings[[other, one]]
 
     def _slots(self, first_row: int, positions: Tensor) -> Tensor:

@@ -85,7 +85,7 @@ class Rows:
         for cache in self._caches:
             cache.move_row(source, destination, num_tokens)
         if self._features is not None:
-            self._features.move_row(source, destination)
+            self._features.move_row(source, destination, num_tokens)
         for values in (self.tokens, self.lengths, self.covered, self.draft_lengths):
             values[destination] = values[source]
 
@@ -95,6 +95,6 @@ class Rows:
         for cache in self._caches:
             cache.move_slots(slots.flatten(), slots.flip(0).flatten())
         if self._features is not None:
-            self._features.exchange_rows(one, other)
+            self._features.exchange_rows(one, other, num_tokens)
         for values in (self.tokens, self.lengths, self.covered, self.draft_lengths):
             values[[one, other]] = values[[other, one]]

@@ -4,6 +4,7 @@ import pytest
 
 from specserve.check import check_run
 from specserve.errors import ConfigError
+from specserve.plan import memory_table
 
 FACTS = Path(__file__).parent.parent / "data/facts"
 ABSENT = ["model.path=nobody/nothing", "model.draft_path=nobody/nothing-eagle3"]
@@ -27,6 +28,16 @@ def test_the_large_model_is_planned_on_a_machine_that_is_not_here() -> None:
 
     assert report.plan is not None
     assert ("sglang", 8) == (report.plan.engine, report.plan.tensor_parallel)
+
+
+def test_memory_is_told_row_by_row_and_the_arguments_with_their_keys() -> None:
+    report = check_run(["+experiment=kimi_k25_int4_topk1_v2"], [], FACTS / "kimi_k25.json")
+    words = [line.split() for line in str(report).splitlines()]
+
+    assert report.plan is not None
+    assert all(f"  {line}" in str(report) for line in memory_table(report.plan))
+    assert ["--tp-size", "8", "parallel.tensor_parallel"] in words
+    assert "arguments of SGLang" not in str(check_run(["+experiment=topk1_v2"], [], None))
 
 
 def test_checkpoints_that_are_not_here_are_said_to_be_unchecked() -> None:

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from specserve.check.machine import PlanningMachine
 from specserve.config.compose import compose_tree
 from specserve.review.difference import ABSENT, Change, Difference, compare
 from specserve.review.document import document
-from specserve.review.machine import PlanningMachine
 from specserve.review.side import Side, look_at
 
 FACTS = Path(__file__).parent.parent / "data/facts/kimi_k25.json"

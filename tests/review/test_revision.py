@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
+from specserve.check.machine import PlanningMachine
 from specserve.review.depths import LoadDepths
 from specserve.review.folders import find_folders
 from specserve.review.git import find_repository
-from specserve.review.machine import PlanningMachine
 from specserve.review.revision import at_commit, in_working_tree
 from tests.review.conftest import UserRepository, experiment
 

@@ -3,11 +3,11 @@ from pathlib import Path
 import pytest
 
 from specserve.check import check_run
+from specserve.check.machine import PlanningMachine
 from specserve.config.load import load_run
 from specserve.config.run import RunConfig
 from specserve.errors import ConfigError
 from specserve.facts import gather_facts
-from specserve.review.machine import PlanningMachine
 from specserve.review.runs import last_measured, read_run_config, side_of_run
 from specserve.worker.run_directory import create_run_directory
 

@@ -38,9 +38,18 @@ def test_rows_do_not_mix() -> None:
 def test_rings_move_and_change_places() -> None:
     one = store()
     one.write(0, torch.tensor([[1], [2], [3]]), torch.cat([features(i) for i in (1, 2, 3)]))
-    one.exchange_rows(0, 2)
-    one.move_row(0, 1)
+    one.exchange_rows(0, 2, num_tokens=4)
+    one.move_row(0, 1, num_tokens=4)
 
     assert features(3).equal(one.read(0, torch.tensor([[3]])))
     assert features(3).equal(one.read(1, torch.tensor([[3]])))
     assert features(1).equal(one.read(2, torch.tensor([[1]])))
+
+
+def test_of_a_short_row_no_more_than_its_tokens_moves() -> None:
+    one = store()
+    one.write(0, torch.tensor([[0, 3], [1, 2]]), torch.cat([features(0, 3), features(1, 2)]))
+    one.move_row(0, 1, num_tokens=1)
+
+    assert features(0).equal(one.read(1, torch.tensor([[0]])))
+    assert features(1, 2).equal(one.read(1, torch.tensor([[1, 2]])))

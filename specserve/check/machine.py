@@ -1,4 +1,4 @@
-"""The machine that both sides are planned for; checkpoints are read once each."""
+"""The machine that several runs are planned for; checkpoints are read once each."""
 
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,16 @@ class PlanningMachine:
         self._machine = recorded.machine if recorded else measure_machine()
         self._versions = recorded.versions if recorded else installed_versions()
         self._find: FindCheckpoint = cache(self._find_checkpoint)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this machine."""
+        return self._recorded is None
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs that are visible."""
+        return len(self._machine.gpus)
 
     @property
     def sglang(self) -> str | None:
